@@ -15,8 +15,10 @@ from typing import Any
 
 from leyden import _leyden
 from leyden._config import Scenario, Value, cores, drives, settings, source, toml
+from leyden._crashtest import crashtest, read_crashtest
 from leyden._drive import FLUSH, READ, TRIM, WRITE, WRITE_ZEROES, Completions, Drive
 from leyden._errors import ConfigError, LeydenError, RunError, translated
+from leyden._search import Search, search
 from leyden._sweep import merge, sweep, sweep_status, torture
 from leyden._table import Table
 
@@ -33,15 +35,19 @@ __all__ = [
     "LeydenError",
     "Run",
     "RunError",
+    "Search",
     "Table",
     "check",
     "compare",
+    "crashtest",
     "lifetime",
     "merge",
     "policies",
+    "read_crashtest",
     "read_record",
     "read_table",
     "run",
+    "search",
     "size",
     "sweep",
     "sweep_status",

@@ -11,6 +11,10 @@ __all__ = [
     "build",
     "check",
     "compare",
+    "crashtest_plan",
+    "crashtest_run",
+    "crashtest_try",
+    "crashtest_work",
     "lifetime",
     "plan_files",
     "plan_points",
@@ -32,6 +36,7 @@ class NativeRunError(Exception): ...
 
 _Path = str | os.PathLike[str]
 _Progress = Callable[[float], object] | None
+_How = tuple[_Path, list[str], int | None, bool, int]
 _Drives = tuple[_Path, int, str] | None
 
 @final
@@ -90,3 +95,16 @@ def sweep_status(folder: _Path) -> tuple[int, int, list[int]]: ...
 def compare(plans: list[tuple[_Path, str, str | None]], jobs: int, drives: _Drives, progress: _Progress) -> Table: ...
 def read_table(path: _Path) -> Table: ...
 def torture(start: int, seeds: int, kind: str, jobs: int, progress: _Progress) -> str: ...
+def crashtest_work(folder: _Path) -> None: ...
+def crashtest_plan(folder: _Path, trust: bool) -> str: ...
+def crashtest_try(folder: _Path, how: _How, tasks: str) -> str: ...
+def crashtest_run(
+    folder: _Path,
+    models: list[str],
+    states: int,
+    seed: int,
+    how: _How,
+    spread: object | None,
+    batch: int,
+    progress: _Progress,
+) -> tuple[str, str]: ...

@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import hashlib
 import json
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from leyden import _leyden
-from leyden._config import Value, cache_folder, cores, drives, toml
+from leyden._bundle import FIRST_OPEN, Bundle, checksum_of, laid_out, received, same_build, write
+from leyden._config import Value, cores, drives, toml
 from leyden._errors import ConfigError, LeydenError, translated
 from leyden._table import Table, read
 
 Plan = str | os.PathLike[str] | Mapping[str, Value]
 Progress = Callable[[float], object]
-
-
-#: Shards that are open before the first has ended.
-_FIRST_OPEN = 4
-
-
-class Bundle(NamedTuple):
-    """A plan that can be sent: its text, and its files by checksum. `path` is where the plan stood, below the folder of all files."""
-
-    build: str
-    path: str
-    text: str
-    files: dict[str, str]
 
 
 def sweep(
@@ -152,7 +138,7 @@ def torture(
 
 
 def _torture_batch(start: int, seeds: int, kind: str, jobs: int, build: str) -> str:
-    _same_build(build)
+    same_build(build)
     with translated():
         return _leyden.torture(start, seeds, kind, jobs, None)
 
@@ -227,7 +213,7 @@ def _spread(
     try:
         while waiting or todo:
             # Few at first: each worker that lacks the inputs is sent them, and then has them for the others.
-            while todo and len(waiting) < _FIRST_OPEN + 4 * finished:
+            while todo and len(waiting) < FIRST_OPEN + 4 * finished:
                 number = todo.pop()
                 waiting[submit(number, {})] = number
             done, _ = concurrent.futures.wait(waiting, return_when=concurrent.futures.FIRST_COMPLETED)
@@ -245,7 +231,7 @@ def _spread(
                     waiting[submit(number, {checksum: contents[checksum].read_bytes() for checksum in lacking})] = number
                     continue
                 for name, content in files.items():
-                    _write(folder / name, content)
+                    write(folder / name, content)
                 finished += 1
                 if progress is not None:
                     progress(finished / len(open_))
@@ -260,6 +246,20 @@ def _spread(
         )
 
 
+def _run_shard(
+    bundle: Bundle, sent: dict[str, bytes], shard: str, jobs: int, series: bool, cache: bool
+) -> tuple[list[str], dict[str, bytes]]:
+    """On a worker: the checksums of inputs that are not here, or else the files of the shard's part."""
+    lacking, contents = received(bundle, sent)
+    if lacking:
+        return lacking, {}
+    with tempfile.TemporaryDirectory(prefix="leyden-") as folder, laid_out(bundle, contents) as root:
+        out = Path(folder)
+        with translated():
+            _leyden.sweep_shard(root / bundle.path, bundle.text, shard, out, jobs, series, False, drives(cache), None)
+        return [], {file.name: file.read_bytes() for file in out.glob("*.parquet")}
+
+
 def _bundle(path: str, text: str) -> tuple[Bundle, dict[str, Path]]:
     with translated():
         files = [os.path.abspath(file) for file in _leyden.plan_files(path, text)]
@@ -267,12 +267,14 @@ def _bundle(path: str, text: str) -> tuple[Bundle, dict[str, Path]]:
     sums: dict[str, str] = {}
     contents: dict[str, Path] = {}
     for file in files:
-        checksum = _checksum(Path(file))
+        checksum = checksum_of(Path(file))
         sums[os.path.relpath(file, root)] = checksum
         contents[checksum] = Path(file)
-    bundle = Bundle(_leyden.build, os.path.relpath(path, root), text, sums)
+    # Scenarios are copied: what they extend is looked for beside them. Traces may be large.
+    copied = frozenset(name for name in sums if name.endswith(".toml"))
+    bundle = Bundle(_leyden.build, os.path.relpath(path, root), text, sums, copied)
     # A worker sees what stands below the bundle's folder, and nothing else.
-    with _laid_out(bundle, contents) as laid:
+    with laid_out(bundle, contents) as laid:
         real = os.path.realpath(laid)
         with translated():
             found = [os.path.abspath(file) for file in _leyden.plan_files(laid / bundle.path, text)]
@@ -280,95 +282,3 @@ def _bundle(path: str, text: str) -> tuple[Bundle, dict[str, Path]]:
     if outside:
         raise ConfigError(f"{outside[0]} is named by an absolute path, and a worker has no such file\n  help: name it relative to the plan")
     return bundle, contents
-
-
-def _checksum(file: Path) -> str:
-    with open(file, "rb") as content:
-        sums = hashlib.sha256()
-        while piece := content.read(1 << 20):
-            sums.update(piece)
-    return sums.hexdigest()
-
-
-def _run_shard(
-    bundle: Bundle, sent: dict[str, bytes], shard: str, jobs: int, series: bool, cache: bool
-) -> tuple[list[str], dict[str, bytes]]:
-    """On a worker: the checksums of inputs that are not here, or else the files of the shard's part."""
-    _same_build(bundle.build)
-    inputs = _inputs_folder()
-    for checksum, content in sent.items():
-        _write(inputs / checksum, content)
-    contents = {checksum: inputs / checksum for checksum in bundle.files.values()}
-    # A file that is not what its name says is no input: it is sent again.
-    lacking = sorted(checksum for checksum, file in contents.items() if not file.is_file() or _checksum(file) != checksum)
-    if lacking and sent:
-        raise ConfigError("an input has changed on its way\n  help: call again")
-    if lacking:
-        return lacking, {}
-    with tempfile.TemporaryDirectory(prefix="leyden-") as folder, _laid_out(bundle, contents) as root:
-        out = Path(folder)
-        with translated():
-            _leyden.sweep_shard(root / bundle.path, bundle.text, shard, out, jobs, series, False, drives(cache), None)
-        return [], {file.name: file.read_bytes() for file in out.glob("*.parquet")}
-
-
-def _inputs_folder() -> Path:
-    """Where a worker keeps inputs: in its user's cache, or for want of one in a folder that no other user can have made."""
-    global _private
-    base = cache_folder()
-    if base is None:
-        _private = _private or Path(tempfile.mkdtemp(prefix="leyden-inputs-"))
-        return _private
-    inputs = base / "inputs"
-    inputs.mkdir(parents=True, exist_ok=True)
-    return inputs
-
-
-_private: Path | None = None
-
-
-@contextlib.contextmanager
-def _laid_out(bundle: Bundle, contents: Mapping[str, Path]) -> Iterator[Path]:
-    """A folder in which the plan's files stand as they did."""
-    with tempfile.TemporaryDirectory(prefix="leyden-") as folder:
-        root = Path(folder)
-        (root / bundle.path).parent.mkdir(parents=True, exist_ok=True)
-        for name, checksum in bundle.files.items():
-            place = root / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            # Scenarios are copied: what they extend is looked for beside them. Traces may be large.
-            if name.endswith(".toml"):
-                shutil.copyfile(contents[checksum], place)
-            else:
-                place.symlink_to(contents[checksum].absolute())
-        yield root
-
-
-def _same_build(build: str) -> None:
-    if build != _leyden.build:
-        raise ConfigError(f"a worker has another build, {_leyden.build}; this is {build}\n  help: install the same wheel everywhere")
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A file that appears whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".leyden-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o666 & ~_umask())
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    """The umask, which can only be read by setting it; so it is read from the system's account of this process."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("Umask:"):
-                return int(line.split()[1], 8)
-    return 0o077

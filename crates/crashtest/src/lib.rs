@@ -90,7 +90,7 @@ pub use kits::{KITS, Kit};
 pub use library::{CrashTest, Disk, Workload};
 pub use locate::Place;
 pub use log_writes::{Imported, Moved, export, import};
-pub use output::{Seed, junit};
+pub use output::{SUMMARY, Seed};
 pub use pool::{Launcher, Pool};
 pub use raw::write_raw;
 pub use realistic::Power;

@@ -4,11 +4,16 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::CrashError;
 use crate::locate::Place;
+use crate::session::Session;
 use crate::state::State;
 use crate::summary::{Finding, Model, ModelSummary, RunVerdict, Summary};
 use crate::verdict::Verdict;
 use crate::why::Why;
+
+/// The file of a crash test's folder that has the results of its last run.
+pub const SUMMARY: &str = "summary.json";
 
 /// A finding that can be tried again on its recording.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,6 +52,29 @@ impl Seed {
     }
 }
 
+impl Session {
+    /// Keeps the results of a run in place of an earlier one's: as JSON, as JUnit XML, and each finding as a seed file.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn keep(&self, summary: &Summary) -> Result<(), CrashError> {
+        let _ = std::fs::remove_dir_all(self.findings()); // there may be none
+        for model in &summary.models {
+            for (number, finding) in (1..).zip(&model.findings) {
+                let seed = Seed::new(model.model, summary.atom_bytes, finding);
+                let name = format!("findings/{}-{number}.json", model.model.name());
+                self.write(&name, &pretty(&seed))?;
+            }
+        }
+        self.write("junit.xml", &junit(summary))?;
+        self.write(SUMMARY, &pretty(summary)).map(drop)
+    }
+}
+
+fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("plain data") + "\n"
+}
+
 /// A test of a JUnit file: name, seconds, outcome, and the failure in it.
 struct Case {
     name: &'static str,
@@ -57,7 +85,7 @@ struct Case {
 
 /// The results as JUnit XML, as CI systems read it: a test case for each control and each model, and one for the number
 /// of states if one is required. What ended each is its output.
-pub fn junit(summary: &Summary) -> String {
+fn junit(summary: &Summary) -> String {
     let cases = cases(summary);
     let mut xml = String::new();
     for Case { name, seconds, came, failure } in &cases {

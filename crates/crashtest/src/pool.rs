@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -30,9 +31,11 @@ const FAREWELL: Duration = Duration::from_secs(30);
 /// A state that ends its process is tried so often.
 const DEATHS_MOST: u32 = 2;
 
-/// How workers are started: the program that runs now, with these arguments and a folder.
+/// How workers are started.
 #[derive(Clone, Debug)]
 pub struct Launcher {
+    /// The program; the one that runs now if not given.
+    pub program: Option<PathBuf>,
     /// Arguments that make it call [`crate::work`] with the next argument.
     pub args: Vec<String>,
 }
@@ -196,14 +199,18 @@ impl<'a> Pool<'a> {
         // unmount outside is unmounted in there, too: `pinned` has the rest.
         command.args(["--mount", "--propagation", "slave"]);
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
-        let program = OwnProgram::open()?;
-        command.arg(program.path()).args(&self.launcher.args).arg(self.session.folder());
+        let own = match self.launcher.program {
+            Some(_) => None,
+            None => Some(OwnProgram::open()?),
+        };
+        let program = self.launcher.program.clone().or_else(|| Some(own.as_ref()?.path()));
+        command.args(program).args(&self.launcher.args).arg(self.session.folder());
         // Ctrl-C is for this process: it ends the workers in order.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             CrashError::Lacking(format!("cannot run unshare: {error}\n  help: install util-linux"))
         })?;
-        drop(program);
+        drop(own);
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("it was asked for"));
         let to = self.to.clone();

@@ -10,6 +10,7 @@ use crate::error::CrashError;
 use crate::history::History;
 use crate::locate::Place;
 use crate::processes::Processes;
+use crate::session::Plan;
 use crate::state::State;
 use crate::timeline::Timeline;
 use crate::view::Written;
@@ -24,6 +25,22 @@ pub enum Access {
     Extracts,
     /// A folder in memory is served: takes no root. For recordings of files.
     Folder,
+}
+
+impl Access {
+    /// How the software of a recorded run gets to its files. Without root other programs than the kernel reach those of a drive.
+    pub fn of(plan: &Plan, is_extracted: bool) -> Self {
+        match plan.files {
+            Some(_) => Self::Folder,
+            None => Self::of_drive(is_extracted),
+        }
+    }
+
+    /// The same, of a drive.
+    pub fn of_drive(is_extracted: bool) -> Self {
+        let is_root = nix::unistd::geteuid().is_root();
+        if is_extracted || !is_root { Self::Extracts } else { Self::Mounts }
+    }
 }
 
 /// A drive whose state can be set, and whose files can be reached.

@@ -5,6 +5,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "arguments are made from Python's objects")]
 
+mod crashtest;
 mod drive;
 mod errors;
 mod interrupt;
@@ -33,5 +34,6 @@ fn _leyden(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<table::Table>()?;
     runs::add_to(module)?;
     sweeps::add_to(module)?;
+    crashtest::add_to(module)?;
     module.add_function(wrap_pyfunction!(torture::torture, module)?)
 }

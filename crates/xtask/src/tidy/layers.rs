@@ -31,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     (
         "pyapi",
-        &["sweep", "torture", "report", "run", "config", "record", "workload", "device", "sim"],
+        &["crashtest", "sweep", "torture", "run", "config", "record", "workload", "device", "sim"],
     ),
     ("capi", &["serve", "image", "config", "device", "sim"]),
     ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),

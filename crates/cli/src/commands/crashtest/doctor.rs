@@ -20,7 +20,7 @@ struct Need {
 }
 
 pub(super) fn main(fs: &str, is_files: bool) -> Result<(), Failure> {
-    let access = if is_files { Access::Folder } else { access(false) };
+    let access = if is_files { Access::Folder } else { Access::of_drive(false) };
     let needs = needs(fs, access, Purpose::Record);
     let mut table = Table::default();
     for need in &needs {
@@ -39,11 +39,6 @@ pub(super) enum Purpose {
     Record,
     /// States of one that was recorded are tried.
     Try,
-}
-
-/// How the software gets to its files: without root by other programs than the kernel.
-pub(super) fn access(extract: bool) -> Access {
-    if extract || !is_root() { Access::Extracts } else { Access::Mounts }
 }
 
 /// Refuses what cannot be done on this machine, before anything is begun.

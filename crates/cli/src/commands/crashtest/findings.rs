@@ -4,14 +4,15 @@ use std::io::Write;
 use std::path::Path;
 
 use leyden_crashtest::{
-    Explore, Flushes, Limits, Model, Pool, RunVerdict, Runner, Seed, Session, explore, write_raw,
+    Access, Explore, Flushes, Limits, Model, Pool, RunVerdict, Runner, Seed, Session, explore,
+    write_raw,
 };
 use leyden_report::format::{count, number};
 use leyden_sim::Capacitance;
 
 use super::doctor::{self, Purpose};
 use super::kept::{CURVE, Lost, Recorded, failure, write_json};
-use super::{access_of, files, kept, launcher, page, pool, tell, trusted};
+use super::{files, kept, launcher, page, pool, tell, trusted};
 use crate::args::crashtest::{ReplayHow, RunCommon, SeedArgs};
 use crate::commands::{Cancel, print_json, warn};
 use crate::failure::{FAILED, Failure};
@@ -52,7 +53,7 @@ fn opened<'a>(
     if plan.files.is_some() {
         files::refuse_ground(args.ground)?;
     }
-    let access = access_of(&plan, args.ground);
+    let access = Access::of(&plan, args.ground.extract);
     doctor::check(&plan.fs, access, Purpose::Try)?;
     let pool = Pool::new(&session, &launcher(), Some(seed.atom_bytes), access, 1, cancel);
     let pool = pool.map_err(failure)?;

@@ -5,8 +5,6 @@ use leyden_image::ImageError;
 
 use crate::failure::Failure;
 
-/// The results of a run.
-pub(super) const SUMMARY: &str = "summary.json";
 /// The shares of power cuts that lose something, by capacitance.
 pub(super) const CURVE: &str = "capacitor.json";
 /// All of it to look at.

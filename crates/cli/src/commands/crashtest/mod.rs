@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use leyden_crashtest::{
     Access, Explore, Finding, Flushes, Launcher, Limits, Model, ModelSummary, Plan, Pool,
-    RunVerdict, Session, Summary, Timeline, TrialProgress, Verdict, again, cuts, junit, shrink,
+    RunVerdict, Session, Summary, Timeline, TrialProgress, Verdict, again, cuts, shrink,
 };
 use leyden_sim::Capacitance;
 
 use self::doctor::Purpose;
-use self::kept::{CURVE, Recorded, SUMMARY, failure as failed, write_json};
+use self::kept::{CURVE, Recorded, failure as failed};
 use super::{Cancel, print_json, threads, warn};
 use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, GroundArgs, RunCommon, RunOptions};
 use crate::failure::{self, Failure};
@@ -205,19 +205,9 @@ fn explain(pool: &mut Pool<'_>, timeline: &Timeline, summary: &mut Summary) -> R
     Ok(())
 }
 
-/// Keeps the results: as JSON, as JUnit XML, and each finding as a seed file.
+/// Keeps the results, and a page of them.
 fn keep(session: &Session, recorded: &Recorded, summary: &Summary) -> Result<(), Failure> {
-    let findings = session.findings();
-    let _ = std::fs::remove_dir_all(&findings); // those of an earlier run
-    for model in &summary.models {
-        for (number, finding) in (1..).zip(&model.findings) {
-            let seed = leyden_crashtest::Seed::new(model.model, summary.atom_bytes, finding);
-            let name = format!("findings/{}-{number}.json", model.model.name());
-            write_json(session, &name, &seed)?;
-        }
-    }
-    session.write("junit.xml", &junit(summary)).map_err(failed)?;
-    write_json(session, SUMMARY, summary)?;
+    session.keep(summary).map_err(failed)?;
     page::write(session, recorded, summary)
 }
 
@@ -228,24 +218,16 @@ fn pool<'a>(
     cancel: &'a AtomicBool,
 ) -> Result<Pool<'a>, Failure> {
     let plan = session.plan().map_err(failed)?;
-    let access = access_of(&plan, common.ground);
+    let access = Access::of(&plan, common.ground.extract);
     doctor::check(&plan.fs, access, Purpose::Try)?;
     // Btrfs knows its devices by an identity that copies share: two at once would be mixed up.
     let jobs = if plan.fs == "btrfs" { 1 } else { threads(common.jobs) };
     Pool::new(session, &launcher(), common.atom, access, jobs, cancel).map_err(failed)
 }
 
-/// How the software of a recorded run gets to its files.
-fn access_of(plan: &Plan, ground: GroundArgs) -> Access {
-    match plan.files {
-        Some(_) => Access::Folder,
-        None => doctor::access(ground.extract),
-    }
-}
-
 /// This program, as a worker.
 fn launcher() -> Launcher {
-    Launcher { args: ["crashtest", "worker"].map(str::to_owned).to_vec() }
+    Launcher { program: None, args: ["crashtest", "worker"].map(str::to_owned).to_vec() }
 }
 
 /// A folder whose commands may run.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use leyden_crashtest::{
-    Event, Finding, Flushes, Model, ModelSummary, Plan, Power, RunVerdict, Seed, Session, State,
-    Summary, Timeline, Why, cuts,
+    Event, Finding, Flushes, Model, ModelSummary, Plan, Power, RunVerdict, SUMMARY, Seed, Session,
+    State, Summary, Timeline, Why, cuts,
 };
 use leyden_device::Region;
 use leyden_image::recording::Recording;
@@ -14,9 +14,7 @@ use leyden_report::{
 };
 use leyden_sim::Time;
 
-use super::kept::{
-    CURVE, Lost, PAGE, Recorded, SUMMARY, UNPROTECTED, blind, fails, failure, read_json,
-};
+use super::kept::{CURVE, Lost, PAGE, Recorded, UNPROTECTED, blind, fails, failure, read_json};
 use super::{page_files, provenance, tell};
 use crate::failure::Failure;
 

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use leyden_crashtest::Session;
+use leyden_crashtest::{SUMMARY, Session};
 use leyden_image::ImageConfig;
 use leyden_report::format::{bytes, count};
 
-use super::kept::SUMMARY;
 use crate::version::VERSION;
 
 /// The recorded drive.

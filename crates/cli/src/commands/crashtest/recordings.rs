@@ -29,7 +29,7 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
     if let Some(rules) = args.files {
         return record_files(args, rules.into(), cancel);
     }
-    let access = doctor::access(false);
+    let access = Access::of_drive(false);
     doctor::check(&args.checked.fs, access, Purpose::Record)?;
     let (mut drive, _) = drive_of(args.drive(), &args.set, None, args.drive().to_owned())?;
     fit(&mut drive.device, args.size.get()).map_err(failure)?;

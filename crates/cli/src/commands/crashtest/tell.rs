@@ -3,13 +3,13 @@
 use std::io::Write;
 
 use leyden_crashtest::{
-    FileHistory, Finding, History as _, Model, ModelSummary, Session, Summary, Timeline, Verdict,
-    Why,
+    FileHistory, Finding, History as _, Model, ModelSummary, SUMMARY, Session, Summary, Timeline,
+    Verdict, Why,
 };
 use leyden_report::format::{bytes, count, number, seconds};
 use serde_json::Value;
 
-use super::kept::{PAGE, Recorded, SUMMARY, failure, read_json};
+use super::kept::{PAGE, Recorded, failure, read_json};
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::output::escape::shown;

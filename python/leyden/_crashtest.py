@@ -135,9 +135,7 @@ class _Batches:
                 except (ConfigError, RunError):
                     raise
                 except Exception as error:
-                    raise RunError(
-                        f"states from {number + 1} on were not tried: {type(error).__name__}: {error}\n  help: call again"
-                    ) from error
+                    raise RunError(f"states from {number + 1} on were not tried: {type(error).__name__}: {error}\n  help: call again") from error
                 if not lacking:
                     self._finished += 1
                     return number, outcomes
@@ -148,9 +146,7 @@ class _Batches:
             task.cancel()
 
 
-def _bundle(
-    folder: Path, plan: dict[str, Any], recording: Path, inputs: Sequence[str | os.PathLike[str]]
-) -> tuple[Bundle, dict[str, Path], Path]:
+def _bundle(folder: Path, plan: dict[str, Any], recording: Path, inputs: Sequence[str | os.PathLike[str]]) -> tuple[Bundle, dict[str, Path], Path]:
     """The recording in `crash`, and what its check needs in `cwd`."""
     sums, contents, copied = {}, {}, set()
     for name, file in [(f"crash/{recording.name}", recording), *_needed(Path(plan["cwd"]), inputs)]:
@@ -173,9 +169,7 @@ def _needed(cwd: Path, inputs: Sequence[str | os.PathLike[str]]) -> Iterator[tup
         yield name, file
 
 
-def _try(
-    bundle: Bundle, sent: dict[str, bytes], home: str, states: str, atom: int | None, extract: bool, jobs: int
-) -> tuple[list[str], str]:
+def _try(bundle: Bundle, sent: dict[str, bytes], home: str, states: str, atom: int | None, extract: bool, jobs: int) -> tuple[list[str], str]:
     """On a worker: the checksums of inputs that are not here, or else the outcomes of the states."""
     lacking, contents = received(bundle, sent)
     if lacking:

@@ -88,7 +88,7 @@ def search(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     first = int(leyden.check(base, set=set)["seed"])
     study = optuna.create_study(
-        directions=["minimize"] * len(minimize) + ["maximize"] * len(maximize),
+        directions=[optuna.study.StudyDirection.MINIMIZE] * len(minimize) + [optuna.study.StudyDirection.MAXIMIZE] * len(maximize),
         sampler=sampler or optuna.samplers.NSGAIISampler(population_size=batch, seed=seed),
     )
     tried = _Tried(base, set, objectives, len(minimize), tolerance, first, executor, out, jobs, cache)
@@ -104,6 +104,7 @@ def search(
                 fresh.append(point)
         barren = 0 if fresh else barren + 1
         tried.run(fresh, [first])
+        tried.refuse_nothing()
         if seeds > 1:
             contenders = [point for point in tried.frontier() if tried.seeds_of(point) == 1]
             most = (runs - tried.runs) // (seeds - 1)
@@ -204,11 +205,18 @@ class _Tried:
                 else:
                     self._figures[place].append([float(value) for value in values])
 
+    def refuse_nothing(self) -> None:
+        """Refuses a space of which nothing can be run."""
+        errors = [error for error in self._errors if error is not None]
+        if errors and len(errors) == len(self._errors):
+            leyden.check(self._base, set={**self._set, **self._points[0]})  # its message names the nearest key
+            raise ConfigError(f"no point could be run: {errors[0]}")
+
     def _column(self, table: leyden.Table, name: str) -> list[Any]:
         if name in table.columns:
             return list(table[name])
         if all(error is not None for error in table["error"]):
-            return [None] * len(table)
+            return [None] * len(table)  # without a run there are no figures
         raise ConfigError(f"a run has no figure `{name}`\n  help: docs/reference/metrics.md lists them")
 
     def seeds_of(self, point: dict[str, Value]) -> int:
@@ -245,7 +253,7 @@ class _Tried:
     def told(self) -> list[dict[str, Any]]:
         told = []
         for place, point in enumerate(self._points):
-            means = self._means(place) or [None] * len(self._objectives)
+            means: Sequence[float | None] = self._means(place) or [None] * len(self._objectives)
             told.append(
                 {
                     **point,

@@ -246,9 +246,7 @@ def _spread(
         )
 
 
-def _run_shard(
-    bundle: Bundle, sent: dict[str, bytes], shard: str, jobs: int, series: bool, cache: bool
-) -> tuple[list[str], dict[str, bytes]]:
+def _run_shard(bundle: Bundle, sent: dict[str, bytes], shard: str, jobs: int, series: bool, cache: bool) -> tuple[list[str], dict[str, bytes]]:
     """On a worker: the checksums of inputs that are not here, or else the files of the shard's part."""
     lacking, contents = received(bundle, sent)
     if lacking:

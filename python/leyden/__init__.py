@@ -15,7 +15,7 @@ from typing import Any
 
 from leyden import _leyden
 from leyden._config import Scenario, Value, cores, drives, settings, source, toml
-from leyden._crashtest import crashtest, read_crashtest
+from leyden._crashtest import crashtest, read_crashtest, record_files
 from leyden._drive import FLUSH, READ, TRIM, WRITE, WRITE_ZEROES, Completions, Drive
 from leyden._errors import ConfigError, LeydenError, RunError, translated
 from leyden._search import Search, search
@@ -46,6 +46,7 @@ __all__ = [
     "read_crashtest",
     "read_record",
     "read_table",
+    "record_files",
     "run",
     "search",
     "size",
@@ -53,6 +54,7 @@ __all__ = [
     "sweep_status",
     "torture",
     "trace",
+    "worst_cases",
 ]
 
 Progress = Callable[[float], object]
@@ -225,6 +227,22 @@ def size(
     with translated():
         sizing: dict[str, Any] = json.loads(_leyden.size(name, text, settings(set), commands, cores(jobs), progress))
         return sizing
+
+
+def worst_cases(scenario: Scenario, *, set: Mapping[str, Value] | None = None) -> dict[str, Any]:
+    """Computes the bank of every protection, dump and kind of capacitor, and the weight of each assumption: what `leyden size --worst
+    --json` prints. Runs nothing.
+
+    >>> import leyden
+    >>> banks = leyden.worst_cases("devices/tlc-datacenter", set={"size": "3.84 TB"})["banks"]
+    >>> own = [bank for bank in banks if bank["own"] and bank["protection"] == "full" and bank["dump"] == "balanced"]
+    >>> own[0]["part"], round(own[0]["capacitance_uf"] / 1000), "mF"
+    ('tantalum_polymer', 382, 'mF')
+    """
+    name, text = source(scenario)
+    with translated():
+        worst: dict[str, Any] = json.loads(_leyden.worst_cases(name, text, settings(set)))
+        return worst
 
 
 def lifetime(

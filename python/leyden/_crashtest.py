@@ -24,6 +24,52 @@ _WORKER = "import sys; sys.path.insert(0, sys.argv[1]); from leyden import _leyd
 _MACHINES = ("seconds", "inferred")
 
 
+def record_files(
+    folder: str | os.PathLike[str],
+    *,
+    work: str,
+    check: str,
+    setup: str | None = None,
+    rules: str = "xfs",
+    check_server: bool = False,
+    ack_lines: str | None = None,
+    timeout_s: float = 30.0,
+) -> dict[str, int]:
+    """Records a program's calls on files for a crash test: what `leyden crashtest record --files` does. Needs no root.
+
+    Args:
+        folder: a new folder for the recording and all results.
+        work, check, setup: shell commands, run in this process's folder. `$LEYDEN_MOUNT` is where their files are; `leyden crashtest
+            --help` lists the other variables.
+        rules: the promises of files: `xfs`, `ext4` or `posix`.
+        check_server, ack_lines, timeout_s: as the command's options.
+
+    Returns:
+        The numbers of recorded `events`, `syncs` and `promises`.
+    """
+    if rules not in ("xfs", "ext4", "posix"):
+        raise ConfigError(f"there are no rules `{rules}`\n  help: write xfs, ext4 or posix")
+    plan = {
+        "fs": "none",
+        "mkfs": [],
+        "mount_options": None,
+        "size_bytes": 0,
+        "sector_bytes": 0,
+        "setup": setup,
+        "work": work,
+        "ack_prefix": ack_lines,
+        "check": check,
+        "is_check_server": check_server,
+        "fsck": False,
+        "timeout_ms": int(timeout_s * 1000),
+        "cwd": os.getcwd(),
+        "files": rules,
+    }
+    with translated():
+        events, syncs, promises = _leyden.crashtest_record(folder, json.dumps(plan), _how(None, False, 1))
+    return {"events": events, "syncs": syncs, "promises": promises}
+
+
 def crashtest(
     folder: str | os.PathLike[str],
     *,
@@ -42,7 +88,7 @@ def crashtest(
     """Cuts the power of a recorded run at many moments, and checks each state: what `leyden crashtest run --json` prints, and a digest.
 
     Args:
-        folder: a recording of `leyden crashtest record`. Results and findings are kept there, for `leyden crashtest show`, `replay` and
+        folder: a recording of `record_files` or `leyden crashtest record`. Results and findings are kept there, for `leyden crashtest show`, `replay` and
             `shrink`; findings are not explained.
         states: how many, of each model.
         model: `adversarial`, `realistic` or `lying`, or several of them.

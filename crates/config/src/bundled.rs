@@ -72,44 +72,95 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
 ];
 
 /// Lists traces.
-macro_rules! bundle_bytes {
-    ($($path:literal),+ $(,)?) => {
-        &[$(($path, include_bytes!(concat!("../scenarios/", $path)))),+]
+/// A bundled trace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trace {
+    /// Its path below `scenarios/`.
+    pub(super) name: &'static str,
+    /// What it holds.
+    pub(super) bytes: &'static [u8],
+    /// Length and SHA-256 of the repository's file, where `bytes` are others of the same meaning.
+    pub(super) origin: Option<&'static str>,
+}
+
+macro_rules! plain {
+    ($path:expr) => {
+        Trace { name: $path, bytes: include_bytes!(concat!("../scenarios/", $path)), origin: None }
+    };
+}
+
+/// A trace `traces/NAME.csv.zst`.
+#[cfg(not(feature = "packed-traces"))]
+macro_rules! table {
+    ($name:literal) => {
+        plain!(concat!("traces/", $name, ".csv.zst"))
+    };
+}
+
+/// The same, of columns (`build.rs`).
+#[cfg(feature = "packed-traces")]
+macro_rules! table {
+    ($name:literal) => {
+        Trace {
+            name: concat!("traces/", $name, ".csv.zst"),
+            bytes: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".columns")),
+            origin: Some(include_str!(concat!(env!("OUT_DIR"), "/", $name, ".origin"))),
+        }
     };
 }
 
 /// Every bundled trace. The bytes of a constant, and of a static, lie in the metadata of their crate as well; those of a
 /// function that no other crate inlines do not.
 #[inline(never)]
-fn traces() -> &'static [(&'static str, &'static [u8])] {
-    bundle_bytes![
-        "hexa/figure1.csv",
-        "zombie/figure2.csv",
-        "traces/pgbench-a.csv.zst",
-        "traces/pgbench-a.hints.csv.zst",
-        "traces/pgbench-d.csv.zst",
-        "traces/pgbench-d.hints.csv.zst",
-        "traces/tpcc.csv.zst",
-        "traces/tpcc.hints.csv.zst",
-        "traces/ext4-journal-randwrite4k.csv.zst",
-        "traces/ext4-journal-randwrite4k-fsync16.csv.zst",
-        "traces/ext4-journal-seqwrite4k-fsync32.csv.zst",
-        "traces/ext4-ordered-randwrite4k-fsync16.csv.zst",
-        "traces/ext4-ordered-seqwrite4k-fsync32.csv.zst",
-        "traces/xfs-randwrite4k-once.csv.zst",
-        "traces/ext4-ordered-seqwrite4k-once.csv.zst",
-        "traces/ext4-ordered-randwrite4k-once.csv.zst",
-        "traces/ext4-journal-seqwrite4k-once.csv.zst",
-        "traces/ext4-journal-randwrite4k-once.csv.zst",
-        "traces/rocksdb.files.zst",
-        "traces/xfs-randwrite4k-fsync16.csv.zst",
+fn traces() -> &'static [Trace] {
+    &[
+        plain!("hexa/figure1.csv"),
+        plain!("zombie/figure2.csv"),
+        plain!("traces/rocksdb.files.zst"),
+        table!("pgbench-a"),
+        table!("pgbench-a.hints"),
+        table!("pgbench-d"),
+        table!("pgbench-d.hints"),
+        table!("tpcc"),
+        table!("tpcc.hints"),
+        table!("ext4-journal-randwrite4k"),
+        table!("ext4-journal-randwrite4k-fsync16"),
+        table!("ext4-journal-seqwrite4k-fsync32"),
+        table!("ext4-ordered-randwrite4k-fsync16"),
+        table!("ext4-ordered-seqwrite4k-fsync32"),
+        table!("xfs-randwrite4k-once"),
+        table!("ext4-ordered-seqwrite4k-once"),
+        table!("ext4-ordered-randwrite4k-once"),
+        table!("ext4-journal-seqwrite4k-once"),
+        table!("ext4-journal-randwrite4k-once"),
+        table!("xfs-randwrite4k-fsync16"),
     ]
 }
 
 /// The bundled trace at `path`, with or without `scenarios/` before it.
-pub(super) fn trace(path: &str) -> Option<(&'static str, &'static [u8])> {
+pub(super) fn trace(path: &str) -> Option<Trace> {
     let path = path.strip_prefix("scenarios/").unwrap_or(path);
-    traces().iter().find(|(name, _)| *name == path).copied()
+    let trace = *traces().iter().find(|trace| trace.name == path)?;
+    #[cfg(feature = "packed-traces")]
+    let trace = Trace { bytes: unpacked(&trace), ..trace };
+    Some(trace)
+}
+
+/// A trace's text, made once.
+#[cfg(feature = "packed-traces")]
+fn unpacked(trace: &Trace) -> &'static [u8] {
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, PoisonError};
+
+    static MADE: Mutex<BTreeMap<&str, &[u8]>> = Mutex::new(BTreeMap::new());
+    if trace.origin.is_none() {
+        return trace.bytes;
+    }
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    made.entry(trace.name).or_insert_with(|| {
+        let columns = zstd::decode_all(trace.bytes).expect("the build script made it");
+        super::packed::unpack(&columns).expect("the build script tried it").leak()
+    })
 }
 
 /// What a user calls the file at `path`: `bench/random-write`.

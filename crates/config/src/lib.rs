@@ -20,6 +20,9 @@ pub mod fuzz;
 mod host;
 mod kind;
 mod load;
+#[cfg(any(test, feature = "packed-traces"))]
+#[cfg_attr(not(test), expect(dead_code, reason = "the build script packs"))]
+mod packed;
 mod policies;
 mod precondition;
 mod replay;

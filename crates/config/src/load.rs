@@ -366,7 +366,7 @@ fn locate(base: &Base, path: &str) -> TraceSource {
             _ => trace_at(PathBuf::from(path)),
         },
         Base::Bundled(folder) => match bundled::trace(&normal(folder, path)) {
-            Some((name, bytes)) => TraceSource::Bundled { name, bytes },
+            Some(trace) => TraceSource::bundled(trace),
             None => TraceSource::Disk(PathBuf::from(path)),
         },
     }

@@ -18,6 +18,8 @@ pub enum TraceSource {
         name: &'static str,
         /// What it holds.
         bytes: &'static [u8],
+        /// Length and SHA-256 of the file in the repository, if its bytes are others of the same meaning.
+        origin: Option<&'static str>,
     },
 }
 
@@ -36,11 +38,16 @@ impl TraceSource {
         }
     }
 
+    pub(super) const fn bundled(trace: bundled::Trace) -> Self {
+        let bundled::Trace { name, bytes, origin } = trace;
+        Self::Bundled { name, bytes, origin }
+    }
+
     /// The file that a user calls `path`, or the bundled trace that is called so if there is no such file.
     pub fn called(path: &Path) -> Self {
         let bundled = || path.to_str().and_then(bundled::trace);
         match if path.exists() { None } else { bundled() } {
-            Some((name, bytes)) => Self::Bundled { name, bytes },
+            Some(trace) => Self::bundled(trace),
             None => Self::Disk(path.to_owned()),
         }
     }

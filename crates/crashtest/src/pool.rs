@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -12,8 +11,8 @@ use std::time::Duration;
 use crate::clock::wall;
 use crate::error::CrashError;
 use crate::known::{Guess, Known};
+use crate::launcher::Launcher;
 use crate::loop_cleanup::LoopCleanup;
-use crate::own_program::OwnProgram;
 use crate::runner::{Runner, run_one};
 use crate::session::{Plan, RecordPlan, Session};
 use crate::state::State;
@@ -30,15 +29,6 @@ const GRACE: Duration = Duration::from_mins(1);
 const FAREWELL: Duration = Duration::from_secs(30);
 /// A state that ends its process is tried so often.
 const DEATHS_MOST: u32 = 2;
-
-/// How workers are started.
-#[derive(Clone, Debug)]
-pub struct Launcher {
-    /// The program; the one that runs now if not given.
-    pub program: Option<PathBuf>,
-    /// Arguments that make it call [`crate::work`] with the next argument.
-    pub args: Vec<String>,
-}
 
 /// A process in namespaces of its own.
 #[derive(Debug)]
@@ -190,27 +180,13 @@ impl<'a> Pool<'a> {
     fn spawn(&mut self) -> Result<Worker, CrashError> {
         self.started += 1;
         let id = self.started;
-        let mut command = Command::new("unshare");
-        if self.access != Access::Mounts && !nix::unistd::geteuid().is_root() {
-            // Without root a namespace of users gives the right to make the others.
-            command.args(["--user", "--map-root-user"]);
-        }
-        // What is mounted and started in there ends with its first process, however that ends. What others
-        // unmount outside is unmounted in there, too: `pinned` has the rest.
-        command.args(["--mount", "--propagation", "slave"]);
-        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
-        let own = match self.launcher.program {
-            Some(_) => None,
-            None => Some(OwnProgram::open()?),
-        };
-        let program = self.launcher.program.clone().or_else(|| Some(own.as_ref()?.path()));
-        command.args(program).args(&self.launcher.args).arg(self.session.folder());
+        let (mut command, program) = self.launcher.command(&self.session, self.access)?;
         // Ctrl-C is for this process: it ends the workers in order.
         command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
             CrashError::Lacking(format!("cannot run unshare: {error}\n  help: install util-linux"))
         })?;
-        drop(own);
+        drop(program);
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("it was asked for"));
         let to = self.to.clone();

@@ -112,6 +112,21 @@ impl Session {
         Self::open(folder)
     }
 
+    /// A folder without a recording, made if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made, or holds a recording.
+    pub fn create_new(folder: &Path) -> Result<Self, CrashError> {
+        let session = Self::create(folder)?;
+        if session.recording().exists() || session.files_recording().exists() {
+            return Err(CrashError::Input(format!(
+                "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
+                folder.display()
+            )));
+        }
+        Ok(session)
+    }
+
     /// Lets others read the recording: test data is kept in repositories, and run as another user.
     pub(crate) fn share(&self) -> Result<(), CrashError> {
         let path = self.recording();

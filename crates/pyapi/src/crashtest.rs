@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_crashtest::{
-    Access, CrashError, Explore, Launcher, Limits, Model, Outcome, Pool, Runner, Session, State,
-    Summary, TrialProgress, explore, explore_history,
+    Access, CrashError, Explore, History as _, Launcher, Limits, Model, Outcome, Plan, Pool,
+    Runner, Session, State, Summary, TrialProgress, explore, explore_history,
 };
 use leyden_sim::Digest;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
@@ -19,6 +19,7 @@ use crate::interrupt::{Watch, watched};
 
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(crashtest_work, module)?)?;
+    module.add_function(wrap_pyfunction!(crashtest_record, module)?)?;
     module.add_function(wrap_pyfunction!(crashtest_plan, module)?)?;
     module.add_function(wrap_pyfunction!(crashtest_try, module)?)?;
     module.add_function(wrap_pyfunction!(crashtest_run, module)?)
@@ -36,6 +37,24 @@ struct Task(State, Option<usize>);
 #[pyfunction]
 fn crashtest_work(py: Python<'_>, folder: PathBuf) -> PyResult<()> {
     py.detach(|| leyden_crashtest::work(&folder)).map_err(failed)
+}
+
+/// Records calls on files into `folder`, by a plan as JSON. Returns events, syncs and promises.
+#[pyfunction]
+fn crashtest_record(
+    py: Python<'_>,
+    folder: PathBuf,
+    plan: &str,
+    how: How,
+) -> PyResult<(usize, usize, usize)> {
+    let plan: Plan = serde_json::from_str(plan).map_err(errors::config)?;
+    let counts = watched(py, None, |watch| {
+        let session = Session::create_new(&folder)?;
+        Pool::record_files(&session, &launcher(how), &plan, watch.cancel())?;
+        let history = session.files()?;
+        Ok((history.closed(), history.sync_counts().0, history.acks().len()))
+    })?;
+    counts.map_err(failed)
 }
 
 /// What was recorded in `folder`, and the files that make it, as JSON. Refuses a folder that this user neither recorded nor trusts.
@@ -121,14 +140,14 @@ fn model(name: &str) -> PyResult<Model> {
     })
 }
 
-fn pool<'a>(
-    session: &Session,
-    (program, args, atom_bytes, is_extracted, jobs): How,
-    cancel: &'a AtomicBool,
-) -> Result<Pool<'a>, CrashError> {
+fn launcher((program, args, ..): How) -> Launcher {
+    Launcher { program: Some(program), args }
+}
+
+fn pool<'a>(session: &Session, how: How, cancel: &'a AtomicBool) -> Result<Pool<'a>, CrashError> {
+    let (_, _, atom_bytes, is_extracted, jobs) = how;
     let access = Access::of(&session.plan()?, is_extracted);
-    let launcher = Launcher { program: Some(program), args };
-    Pool::new(session, &launcher, atom_bytes, access, jobs, cancel)
+    Pool::new(session, &launcher(how), atom_bytes, access, jobs, cancel)
 }
 
 /// Explores, and keeps what came of it.
@@ -152,13 +171,12 @@ fn explored(
         (explore_history(&mut told, &history, &options, &mut progress)?, told.digest)
     } else {
         let (timeline, recording) = (session.timeline(how.2)?, session.drive_recording()?);
-        let mut told = Told::new(match spread {
-            Some(spread) => Box::new(spread),
-            None => {
-                let mut pool = pool(&session, how, watch.cancel())?;
-                pool.learn(&timeline);
-                Box::new(pool)
-            }
+        let mut told = Told::new(if let Some(spread) = spread {
+            Box::new(spread)
+        } else {
+            let mut pool = pool(&session, how, watch.cancel())?;
+            pool.learn(&timeline);
+            Box::new(pool)
         });
         (explore(&mut told, &timeline, Some(&recording), &options, &mut progress)?, told.digest)
     };

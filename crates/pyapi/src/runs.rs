@@ -17,6 +17,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(lifetime, module)?)?;
     module.add_function(wrap_pyfunction!(size, module)?)?;
+    module.add_function(wrap_pyfunction!(worst_cases, module)?)?;
     module.add_function(wrap_pyfunction!(profile, module)?)?;
     module.add_function(wrap_pyfunction!(policies, module)?)
 }
@@ -154,6 +155,27 @@ fn size(
     })?;
     let (sizing, _) = sized.map_err(|error| refused(&loaded, &error))?;
     json_of(&sizing)
+}
+
+/// The worst cases of all banks, by arithmetic.
+#[pyfunction]
+fn worst_cases(
+    py: Python<'_>,
+    name: &str,
+    text: Option<&str>,
+    sets: Vec<String>,
+) -> PyResult<String> {
+    let loaded = loaded(name, text, &sets)?;
+    if loaded.scenario.device.zoned.is_some() {
+        return Err(errors::config(format!(
+            "{name} has a zoned drive, and worst cases compare protections of a mapping table\n  help: leyden.size runs it"
+        )));
+    }
+    let worst = py.detach(|| {
+        leyden_run::validate(&loaded.scenario)?;
+        leyden_run::size::worst_cases(&loaded.scenario)
+    });
+    json_of(&worst.map_err(|error| refused(&loaded, &error))?)
 }
 
 #[pyfunction]

@@ -72,6 +72,10 @@ pub fn check_inputs(scenario: &Scenario) -> Result<(), RunError> {
 
 fn input(path: &str, source: &TraceSource) -> Option<Input> {
     let (sha256, bytes) = match source {
+        TraceSource::Bundled { origin: Some(origin), .. } => {
+            let (bytes, sha256) = origin.split_once(' ')?;
+            (sha256.to_owned(), bytes.parse().ok()?)
+        }
         TraceSource::Bundled { bytes, .. } => sum(*bytes).ok()?,
         TraceSource::Disk(file) => of_file(file)?,
     };

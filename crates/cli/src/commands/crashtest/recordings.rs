@@ -45,7 +45,7 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
         Pace::Untimed => None,
     };
     let was_there = args.out().exists();
-    let session = new_session(args.out())?;
+    let session = Session::create_new(args.out()).map_err(failure)?;
     let base = args.base.as_deref().map(|base| base_of(base, args.size.get())).transpose()?;
     let plan = RecordPlan { drive, speed, base, plan };
     let bytes = Pool::record(&session, &launcher(), &plan, access, cancel).map_err(|error| {
@@ -81,7 +81,7 @@ fn record_files(
         ack_prefix: args.ack_lines.clone(),
         ..plan(&args.checked, args.work(), 0, 0)?
     };
-    let session = new_session(args.out())?;
+    let session = Session::create_new(args.out()).map_err(failure)?;
     let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(unrecorded)?;
     let history = session.files().map_err(failure)?;
     if history.acks().is_empty() {
@@ -130,7 +130,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<(), Failure> {
     // The sectors are the log's; 512 bytes are no more than any has.
     let plan = plan(&args.checked, &work, size_bytes, 512)?;
     let plan = Plan { ack_prefix: args.ack_lines.clone(), ..plan };
-    let session = new_session(&args.out)?;
+    let session = Session::create_new(&args.out).map_err(failure)?;
     let begin = args.begin.as_deref();
     let imported = Imported { drive, plan, log: &log, base: base.as_ref(), begin };
     let moved = leyden_crashtest::import(&session, &imported).map_err(failure)?;
@@ -182,16 +182,4 @@ fn plan(
         faults: Vec::new(),
         files: None,
     })
-}
-
-/// A folder without a recording.
-fn new_session(folder: &Path) -> Result<Session, Failure> {
-    let session = Session::create(folder).map_err(failure)?;
-    if session.recording().exists() || session.files_recording().exists() {
-        return Err(Failure::usage(anyhow::anyhow!(
-            "{} holds a recording already\n  help: `leyden crashtest run` runs it again; or choose another folder",
-            folder.display()
-        )));
-    }
-    Ok(session)
 }

@@ -1,0 +1,44 @@
+//! How the processes that try states are started.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::error::CrashError;
+use crate::own_program::OwnProgram;
+use crate::session::Session;
+use crate::test_bed::Access;
+
+/// How workers are started.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    /// The program; the one that runs now if not given.
+    pub program: Option<PathBuf>,
+    /// Arguments that make it call [`crate::work`] with the next argument.
+    pub args: Vec<String>,
+}
+
+impl Launcher {
+    /// A worker for `session`, in namespaces of its own. The program is open as long as what comes with it is held.
+    pub(crate) fn command(
+        &self,
+        session: &Session,
+        access: Access,
+    ) -> Result<(Command, Option<OwnProgram>), CrashError> {
+        let mut command = Command::new("unshare");
+        if access != Access::Mounts && !nix::unistd::geteuid().is_root() {
+            // Without root a namespace of users gives the right to make the others.
+            command.args(["--user", "--map-root-user"]);
+        }
+        // What is mounted and started in there ends with its first process, however that ends. What others
+        // unmount outside is unmounted in there, too: `pinned` has the rest.
+        command.args(["--mount", "--propagation", "slave"]);
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+        let own = match self.program {
+            Some(_) => None,
+            None => Some(OwnProgram::open()?),
+        };
+        let program = self.program.clone().or_else(|| Some(own.as_ref()?.path()));
+        command.args(program).args(&self.args).arg(session.folder());
+        Ok((command, own))
+    }
+}

@@ -39,6 +39,30 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Arithmetic takes no memory: each bank of a drive that no run could hold has its figures.
+#[test]
+fn worst_cases_of_any_capacity_are_computed() {
+    for size in ["4 TB", "30 TB", "120 TB"] {
+        let unit = if size == "4 TB" { "4 KiB" } else { "64 KiB" };
+        let sets = [format!("size={size}"), format!("device.ftl.mapping_unit={unit}")];
+        let args = [
+            "size",
+            "devices/tlc-datacenter",
+            "--worst",
+            "--json",
+            "--set",
+            &sets[0],
+            "--set",
+            &sets[1],
+        ];
+        let worst = json(Path::new("."), &args);
+        let banks = worst["banks"].as_array().unwrap();
+        assert!(banks.iter().all(|bank| bank["problem"].is_null()), "{size}: {banks:?}");
+        let capacity = worst["capacity_bytes"].as_f64().unwrap() / 1e12;
+        assert_eq!(format!("{capacity:.0} TB"), size);
+    }
+}
+
 #[test]
 fn a_result_replaces_no_scenario_and_no_trace() {
     let folder = folder();

@@ -172,7 +172,7 @@ fn worst_cases(
         )));
     }
     let worst = py.detach(|| {
-        leyden_run::validate(&loaded.scenario)?;
+        leyden_run::validate_configuration(&loaded.scenario)?;
         leyden_run::size::worst_cases(&loaded.scenario)
     });
     json_of(&worst.map_err(|error| refused(&loaded, &error))?)

@@ -11,5 +11,5 @@ pub mod size;
 pub use run::{
     AgedDrives, CacheUse, DriveCache, Follow, Followed, Hooks, Outcome, Phase, Plan, RunError,
     Wanted, build_jobs, check_inputs, check_same_inputs, checksum, drive_key, follow, in_device,
-    inputs, run, run_all, run_each, validate,
+    inputs, run, run_all, run_each, validate, validate_configuration,
 };

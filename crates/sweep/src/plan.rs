@@ -148,7 +148,7 @@ impl Plan {
             devices: read.device.iter().map(|name| (name.clone(), beside(folder, name))).collect(),
             folder: folder.to_owned(),
             seeds: seeds(&name, read.seeds)?,
-            set: settings(&name, "set", &read.set)?,
+            set: settings(&name, "set", &read.set, &|_, _| false)?,
             grid: grid(&name, &read.grid)?,
             listed: listed(&name, &read.points)?,
             sample: read.sample.map(|sample| Sample::new(&name, &sample)).transpose()?,
@@ -320,8 +320,13 @@ fn seeds(name: &str, seeds: Option<Seeds>) -> Result<SeedAxis, SweepError> {
     }
 }
 
-fn settings(name: &str, place: &str, table: &Table) -> Result<Vec<Setting>, SweepError> {
-    let found = flatten(table, &|_| false).into_iter().map(|(key, value)| {
+fn settings(
+    name: &str,
+    place: &str,
+    table: &Table,
+    is_value: &dyn Fn(&str, &Table) -> bool,
+) -> Result<Vec<Setting>, SweepError> {
+    let found = flatten(table, is_value).into_iter().map(|(key, value)| {
         check_key(name, place, &key)?;
         Ok(Setting::new(key, &value))
     });
@@ -357,12 +362,15 @@ fn grid(name: &str, table: &Table) -> Result<Vec<Axis>, SweepError> {
         }
         Ok(Axis { key, values })
     };
-    flatten(table, &|_| false).into_iter().map(axis).collect()
+    flatten(table, &|_, _| false).into_iter().map(axis).collect()
 }
 
 fn listed(name: &str, points: &[Table]) -> Result<Vec<Vec<Setting>>, SweepError> {
     let place = |index: usize| format!("points.{index}");
-    let read = points.iter().enumerate().map(|(at, table)| settings(name, &place(at), table));
+    // A policy with parameters in one point may be a mere name in another.
+    let is_whole = |key: &str, _: &Table| key.contains('.');
+    let read =
+        points.iter().enumerate().map(|(at, table)| settings(name, &place(at), table, &is_whole));
     let listed: Vec<Vec<Setting>> = read.collect::<Result<_, _>>()?;
     let keys = |point: &[Setting]| point.iter().map(|one| one.key.clone()).collect::<Vec<_>>();
     let first = listed.first().map(|point| keys(point)).unwrap_or_default();

@@ -209,6 +209,22 @@ mod tests {
         Plan::parse("plan.toml".as_ref(), text).unwrap()
     }
 
+    /// A policy with parameters beside a mere name: a quoted key holds a value, whatever that is.
+    #[test]
+    fn a_listed_value_may_be_a_table_in_some_points() {
+        let plan = plan(
+            "base = 'hot-cold'\n[[points]]\n'device.ftl.map.protection' = 'full'\n\
+             [[points]]\n'device.ftl.map.protection' = { policy = 'partial', protected = '50 %' }",
+        );
+        let values = |index| plan.point(index).unwrap().values.join("");
+        assert_eq!(plan.columns(), ["device.ftl.map.protection"]);
+        assert_eq!(values(0), "full");
+        assert!(values(1).contains("policy") && values(1).contains("50 %"), "{}", values(1));
+        // Bare keys are parts of keys, as everywhere.
+        let parts = "base = 'x'\n[[points]]\na.b = { c = 1 }\n[[points]]\na.b.c = 2";
+        assert_eq!(Plan::parse("plan.toml".as_ref(), parts).unwrap().len(), 2);
+    }
+
     #[test]
     fn the_last_part_varies_fastest_and_points_are_all_different() {
         let plan = plan(

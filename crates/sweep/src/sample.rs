@@ -80,7 +80,7 @@ pub(crate) struct Sample {
 impl Sample {
     pub(crate) fn new(plan: &str, text: &Text) -> Result<Self, SweepError> {
         let is_range = |table: &Table| table.contains_key("from") || table.contains_key("to");
-        let found = flatten(&text.range, &is_range).into_iter();
+        let found = flatten(&text.range, &|_, table| is_range(table)).into_iter();
         let ranges = found.map(|(key, value)| Range::new(plan, key, value));
         let ranges: Vec<Range> = ranges.collect::<Result<_, _>>()?;
         let wrong = |key: &str, problem: String, help: &str| {

@@ -40,8 +40,11 @@ impl Varied {
 }
 
 /// The keys of `table` with what they hold; tables below it are parts of keys: `a.b = 1` and `[a] b = 1` and `"a.b" = 1`
-/// are the same. A table that `is_leaf` accepts is a value.
-pub(crate) fn flatten(table: &Table, is_leaf: &dyn Fn(&Table) -> bool) -> Vec<(String, Value)> {
+/// are the same. A table that `is_leaf` accepts, with its key as written, is a value.
+pub(crate) fn flatten(
+    table: &Table,
+    is_leaf: &dyn Fn(&str, &Table) -> bool,
+) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     below("", table, is_leaf, &mut found);
     // The order does not depend on how the keys were written.
@@ -52,14 +55,14 @@ pub(crate) fn flatten(table: &Table, is_leaf: &dyn Fn(&Table) -> bool) -> Vec<(S
 fn below(
     path: &str,
     table: &Table,
-    is_leaf: &dyn Fn(&Table) -> bool,
+    is_leaf: &dyn Fn(&str, &Table) -> bool,
     into: &mut Vec<(String, Value)>,
 ) {
     for (key, value) in table {
-        let key = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let whole = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match value {
-            Value::Table(inner) if !is_leaf(inner) => below(&key, inner, is_leaf, into),
-            value => into.push((key, value.clone())),
+            Value::Table(inner) if !is_leaf(key, inner) => below(&whole, inner, is_leaf, into),
+            value => into.push((whole, value.clone())),
         }
     }
 }

@@ -168,6 +168,12 @@ pub fn validate(scenario: &Scenario) -> Result<(), RunError> {
     subject::validate(scenario)
 }
 
+/// Checks that there can be such a drive and such work, whatever memory this machine has.
+pub fn validate_configuration(scenario: &Scenario) -> Result<(), RunError> {
+    memory::has_sizes_that_fit(scenario)?;
+    subject::validate(scenario)
+}
+
 /// Limits on a run, and questions to it, beyond the scenario's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds<'a> {

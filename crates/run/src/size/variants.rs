@@ -100,9 +100,12 @@ fn variant(
 /// Adds to the flash what the drive keeps back beyond `spare`, or takes away what it does not.
 fn fit(scenario: &mut Scenario, spare: &Provision) -> Result<Provision, ConfigError> {
     let device = &mut scenario.device;
-    let plenty = device.nand.blocks_per_plane.saturating_mul(2);
-    let blocks = std::mem::replace(&mut device.nand.blocks_per_plane, plenty);
-    let kept = provision_of(device)?.kept_blocks_per_die;
+    let blocks = device.nand.blocks_per_plane;
+    device.nand.blocks_per_plane = blocks.saturating_mul(2);
+    let plenty = provision_of(device);
+    device.nand.blocks_per_plane = blocks;
+    // Twice the flash of a large drive may have no addresses; a large one has room for what is kept back.
+    let kept = plenty.or_else(|_| provision_of(device))?.kept_blocks_per_die;
     // Planes that work apart share the blocks of their die.
     let planes = (spare.blocks_per_die / blocks).max(1);
     let more = kept.saturating_sub(spare.kept_blocks_per_die).div_ceil(planes);

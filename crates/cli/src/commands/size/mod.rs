@@ -10,7 +10,7 @@ use std::io::Write;
 use leyden_config::Loaded;
 use leyden_record::Bank;
 use leyden_run::size::{Shown, SizedDrive, Sizing, Watched, fleet, size, size_zones, worst_cases};
-use leyden_run::validate;
+use leyden_run::{validate, validate_configuration};
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
 
@@ -28,11 +28,13 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     }
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
-    // Of an impossible drive each variant is impossible, too.
-    validate(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
     if args.worst || args.fleet.is_some() {
+        // Arithmetic takes no memory: any capacity will do.
+        validate_configuration(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
         return by_arithmetic(args, &loaded);
     }
+    // Of an impossible drive each variant is impossible, too.
+    validate(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
     let bar = Progress::new(&loaded.scenario.name);
     let progress = |drive: &str, fraction| {
         bar.what(drive);

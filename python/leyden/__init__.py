@@ -61,7 +61,7 @@ Progress = Callable[[float], object]
 
 
 class Run:
-    """A run's record: what `leyden run --json` prints (docs/reference/record.md).
+    """A run's record, as `leyden run --json` prints it (docs/reference/record.md).
 
     >>> import leyden
     >>> run = leyden.run("bench/random-write", set={"workload.job.0.requests": 2000, "precondition.kind": "none"})
@@ -135,7 +135,7 @@ def run(
 
     Args:
         scenario, set: as for `check`.
-        seed: what everything random comes from; the scenario's own if not given.
+        seed: of everything random; the scenario's own if not given.
         cache: begin with a preconditioned drive of the cache, where the same build has made it before.
         progress: called with the share that is done, 0 to 1, from this thread.
 
@@ -171,7 +171,7 @@ def compare(
         scenario: one, or several: each is run with everything else.
         vary: values of keys. Seeds vary fastest, then the keys, the last in alphabetical order first.
         devices: scenarios whose drive takes the place of the scenario's own.
-        seeds: how many, from the scenario's own on, or which.
+        seeds: their number, from the scenario's own on, or a list.
         jobs: runs made at once; as many as there are cores if not given. Results do not depend on it.
         set, cache, progress: as for `run`.
 
@@ -216,7 +216,7 @@ def size(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Finds the capacitors that a drive needs, and what it would lose with less: what `leyden size --json` prints.
+    """Finds the capacitors that a drive needs, and its losses with less, as `leyden size --json`.
 
     >>> import leyden
     >>> sizing = leyden.size("power-loss", commands=2000, set={"precondition.kind": "none"})
@@ -230,8 +230,8 @@ def size(
 
 
 def worst_cases(scenario: Scenario, *, set: Mapping[str, Value] | None = None) -> dict[str, Any]:
-    """Computes the bank of every protection, dump and kind of capacitor, and the weight of each assumption: what `leyden size --worst
-    --json` prints. Runs nothing.
+    """Computes the bank of every protection, dump and kind of capacitor, and the weight of each assumption, as `leyden size --worst
+    --json`. Runs nothing.
 
     >>> import leyden
     >>> banks = leyden.worst_cases("devices/tlc-datacenter", set={"size": "3.84 TB"})["banks"]
@@ -254,7 +254,7 @@ def lifetime(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Estimates endurance: what `leyden lifetime --json` prints.
+    """Estimates endurance, as `leyden lifetime --json`.
 
     Args:
         cycles: erases that a block stands; the scenario's `device.nand.endurance_cycles` if not given.
@@ -272,7 +272,7 @@ def lifetime(
 
 
 def trace(path: str | os.PathLike[str], *, format: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
-    """Profiles a block trace: what `leyden trace info --json` prints.
+    """Profiles a block trace, as `leyden trace info --json`.
 
     Args:
         format: as `leyden trace info --from` takes it; told from the content if not given.

@@ -35,7 +35,7 @@ def record_files(
     ack_lines: str | None = None,
     timeout_s: float = 30.0,
 ) -> dict[str, int]:
-    """Records a program's calls on files for a crash test: what `leyden crashtest record --files` does. Needs no root.
+    """Records a program's calls on files for a crash test, as `leyden crashtest record --files`. Needs no root.
 
     Args:
         folder: a new folder for the recording and all results.
@@ -49,7 +49,7 @@ def record_files(
     """
     if rules not in ("xfs", "ext4", "posix"):
         raise ConfigError(f"there are no rules `{rules}`\n  help: write xfs, ext4 or posix")
-    plan = {
+    plan: dict[str, Any] = {
         "fs": "none",
         "mkfs": [],
         "mount_options": None,
@@ -85,22 +85,22 @@ def crashtest(
     jobs: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
-    """Cuts the power of a recorded run at many moments, and checks each state: what `leyden crashtest run --json` prints, and a digest.
+    """Cuts the power of a recorded run at many moments, and checks each state, as `leyden crashtest run --json`; adds a digest.
 
     Args:
-        folder: a recording of `record_files` or `leyden crashtest record`. Results and findings are kept there, for `leyden crashtest show`, `replay` and
-            `shrink`; findings are not explained.
-        states: how many, of each model.
+        folder: a recording of `record_files` or `leyden crashtest record`. Results and findings are kept there, for `leyden crashtest
+            show`, `replay` and `shrink`; findings are not explained.
+        states: their number, of each model.
         model: `adversarial`, `realistic` or `lying`, or several of them.
         seed, atom, extract, trust: as the command's options.
         inputs: files that the check needs, below the folder in which the run was recorded. With an executor they travel with the
             recording; without any, workers need that folder.
-        executor: who tries batches of states; this machine if not given. Workers need this package and the checked software.
-        batch: states of a task: what a lost worker costs. Each batch starts processes.
+        executor: its workers try batches of states; this machine if not given. Workers need this package and the checked software.
+        batch: states of a task, the cost of a lost worker. Each batch starts processes.
         jobs: states at once; as many as there are cores without an executor, 1 with one.
         progress: called with the share that is done, 0 to 1.
 
-    The same digest and verdicts whoever tries the states.
+    Digest and verdicts do not depend on the executor.
 
     Raises:
         ConfigError: there is no such recording, or it is not trusted.
@@ -127,7 +127,7 @@ def crashtest(
 
 
 def read_crashtest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The results of a recording's last run: what `leyden crashtest run --json` prints."""
+    """The results of a recording's last run, as `leyden crashtest run --json` prints them."""
     path = Path(folder, "summary.json")
     try:
         summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

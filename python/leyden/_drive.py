@@ -27,7 +27,7 @@ class Completions(NamedTuple):
         op: its opcode.
         status: NVMe status code type and code; 0 is success.
         submitted_ns, ended_ns: simulated nanoseconds.
-        stamp: what the first mapping unit of a read holds: the stamp of the newest write to it, 0 if there was none.
+        stamp: of a read, the stamp of the newest write to its first mapping unit; 0 without a write.
     """
 
     tag: memoryview
@@ -98,7 +98,7 @@ class Drive:
             lba: first sectors (uint64).
             sectors: lengths (uint32).
             at_ns: when they arrive (uint64), in order; now if not given.
-            stamp: what writes store in each mapping unit (uint64).
+            stamp: a number that writes store in each mapping unit (uint64).
             tag: numbers that completions tell (uint32); counted on if not given.
 
         Raises:
@@ -138,7 +138,7 @@ class Drive:
         return Completions(_view(tag, "I"), _view(op, "B"), _view(status, "H"), _view(submitted, "Q"), _view(ended, "Q"), _view(stamp, "Q"))
 
     def cut(self) -> dict[str, Any]:
-        """Cuts the power now. Commands under way end without an answer. Returns what the dump of the capacitors took, and what it lost:
+        """Cuts the power now. Commands under way end without an answer. Returns the size and the losses of the dump:
         `lost_units` mapping units that the drive had promised to keep.
 
         Raises:

@@ -15,7 +15,7 @@ class LeydenError(Exception):
     Attributes:
         key: the key of the configuration that is to blame, dotted; None if there is none.
         place: file, line and column where it was written; None if it was not read from a file.
-        remedy: what would be right; None if that is not known.
+        remedy: the help of the message; None without any.
 
     >>> import leyden
     >>> try:

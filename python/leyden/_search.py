@@ -24,7 +24,7 @@ class Search:
     Attributes:
         points: each tried point as a dict: varied keys, objectives (means over its seeds), `seeds`, `error`, and `dominated_by`, the place
             in this list of a point that is better; None on the frontier.
-        runs: how many runs it took.
+        runs: the number of runs.
         study: Optuna's study, for its plots and importances.
     """
 
@@ -63,15 +63,15 @@ def search(
 
     Args:
         base, set: a scenario's file or name, and overrides by dotted key.
-        space: what varies. A list of values, or a range as in a plan: `{"from": "1 MiB", "to": "64 MiB", "scale": "log", "step": "1 MiB"}`
+        space: the varied keys. A list of values, or a range as in a plan: `{"from": "1 MiB", "to": "64 MiB", "scale": "log", "step": "1 MiB"}`
             (`from` and `to` have one unit).
         minimize, maximize: columns of the table of runs (docs/reference/metrics.md), such as `flash.waf`.
-        runs: how many at most.
+        runs: the most runs.
         seeds: runs of a point that is on the frontier. One that its first seed puts behind another is not run again.
         tolerance: figures within this share of each other count as equal.
-        batch: points that are chosen at once, from what is known of the others.
+        batch: points that are chosen at once.
         seed, sampler: of the choice of points; NSGA-II if no sampler of Optuna is given.
-        executor, out, jobs, cache: as for `sweep`. The same call with the same `out` goes on where an interrupted one was.
+        executor, out, jobs, cache: as for `sweep`. The same call with the same `out` resumes an interrupted one.
         progress: called with the share of `runs` that is used.
 
     Raises:

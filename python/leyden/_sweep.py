@@ -33,15 +33,15 @@ def sweep(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Table:
-    """Runs a plan (docs/sweep.md), and returns its table: the same bytes whoever runs it.
+    """Runs a plan (docs/sweep.md), and returns its table: the same bytes with any executor.
 
     Args:
         plan: a file, or a dict of its keys.
-        executor: who runs the shards: a `ProcessPoolExecutor`, `dask_client.get_executor()`, or any other. This process if not given.
-        shards: in how many parts; 1 without an executor, 64 with one, and never more than there are points.
+        executor: its workers run the shards: a `ProcessPoolExecutor`, `dask_client.get_executor()`, or any other. This process if not given.
+        shards: number of parts; 1 without an executor, 64 with one, and never more than there are points.
         out: keep the parts, and `runs.parquet`, in this folder: a sweep that ended early goes on there.
         jobs: runs that a shard makes at once; as many as there are cores without an executor, 1 with one.
-        series: keep what happened in each interval of each run, too, in `series.parquet`; needs `out`.
+        series: keep the figures of each interval of each run, too, in `series.parquet`; needs `out`.
         retry_failed: run points again that failed; with an executor, the shards that have some.
 
     Inputs travel by checksum: a worker that has them is not sent them again. Workers need this package, of the same build.
@@ -81,7 +81,7 @@ def merge(
     series: str | os.PathLike[str] | None = None,
     partial: bool = False,
 ) -> Table:
-    """Joins the shards' results in `folder` into the file `output`, and returns it: what `leyden sweep merge` does."""
+    """Joins the shards' results in `folder` into the file `output`, and returns it, as `leyden sweep merge`."""
     with translated():
         _leyden.sweep_merge(folder, output, series, partial)
         return read(os.fspath(output))
@@ -104,13 +104,13 @@ def torture(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Cuts the power of random drives and checks every guarantee: what `leyden torture --json` prints, with the same digest whoever runs it.
+    """Cuts the power of random drives and checks every guarantee, as `leyden torture --json`, with the same digest for any executor.
 
     Args:
-        seeds, start: how many, and the first.
+        seeds, start: the number of seeds, and the first.
         kind: `conventional`, `zoned` or `zoned_block`.
-        executor: who runs the batches; this process if not given.
-        batch: seeds of a task: what a lost worker costs.
+        executor: its workers run the batches; this process if not given.
+        batch: seeds of a task, the cost of a lost worker.
 
     >>> import leyden
     >>> leyden.torture(4)["violations"]

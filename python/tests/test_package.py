@@ -340,3 +340,10 @@ def test_importing_is_quick() -> None:
     program = "import time; t = time.process_time(); import leyden; print(time.process_time() - t)"
     took = min(float(subprocess.check_output([sys.executable, "-c", program])) for _ in range(5))
     assert took < 0.25, "100 ms in a release build"
+
+
+def test_the_reference_page_is_that_of_the_docstrings() -> None:
+    root = Path(__file__).parents[2]
+    printed = subprocess.run([sys.executable, root / ".ci/python_reference.py"], capture_output=True, text=True, check=True).stdout
+    kept = (root / "docs/reference/python.md").read_text()
+    assert printed == kept, "`python .ci/python_reference.py > docs/reference/python.md` makes it, with PYTHONPATH=target/python-package"

@@ -272,7 +272,7 @@ def lifetime(
 
 
 def trace(path: str | os.PathLike[str], *, format: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
-    """Profiles a block trace, as `leyden trace info --json`.
+    """Profiles a block trace, as `leyden trace info`.
 
     Args:
         format: as `leyden trace info --from` takes it; told from the content if not given.

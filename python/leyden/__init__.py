@@ -275,7 +275,7 @@ def trace(path: str | os.PathLike[str], *, format: str | None = None, progress: 
     """Profiles a block trace, as `leyden trace info`.
 
     Args:
-        format: as `leyden trace info --from` takes it; told from the content if not given.
+        format: its name (docs/traces.md); found by the content if not given.
     """
     with translated():
         profile: dict[str, Any] = json.loads(_leyden.profile(path, format, progress))

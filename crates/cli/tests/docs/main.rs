@@ -164,7 +164,8 @@ impl Flags {
         // `leyden trace info|convert` names two; `leyden compare ...` leaves the rest out. The commands of a crash
         // test have flags of their own.
         let has_command = words.get(2).is_some_and(|word| !word.starts_with("--"));
-        let depth = if words[1] == "crashtest" && has_command { 3 } else { 2 };
+        let has_commands = matches!(&*words[1], "crashtest" | "trace");
+        let depth = if has_commands && has_command { 3 } else { 2 };
         let help = self.helps.entry(words[1..depth].join(" ")).or_insert_with(|| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_leyden"));
             let output = command.args(&words[1..depth]).arg("--help").output().unwrap();

@@ -27,25 +27,23 @@ pub trait BlockDevice<P: Payload> {
         limit: Time,
         completions: &mut Vec<Completion<P>>,
     ) -> Time {
-        self.step_until_completion(now, limit, completions)
+        let mut reached = now;
+        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
+            if event > reached && !completions.is_empty() {
+                break;
+            }
+            reached = self.step(reached.max(event), limit, completions);
+        }
+        if completions.is_empty() { limit } else { reached }
     }
 
-    /// The same, event by event: for a device that knows no faster way.
+    /// Lets the instant `now` happen, at which something is due, and returns it. A layer that has nothing to do until a
+    /// command ends below it may let what is below run on until then, up to and including `limit`; it returns the time
+    /// of what happened last.
     #[inline]
-    fn step_until_completion(
-        &mut self,
-        mut now: Time,
-        limit: Time,
-        completions: &mut Vec<Completion<P>>,
-    ) -> Time {
-        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
-            now = now.max(event);
-            self.advance(now, completions);
-            if !completions.is_empty() {
-                return now;
-            }
-        }
-        limit
+    fn step(&mut self, now: Time, _limit: Time, completions: &mut Vec<Completion<P>>) -> Time {
+        self.advance(now, completions);
+        now
     }
 
     /// Hears that the host holds newer data for the range of `hint`, which it will write before long.

@@ -326,14 +326,10 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for HintChannel<D> {
     }
 
     #[inline]
-    fn advance_until_completion(
-        &mut self,
-        now: Time,
-        limit: Time,
-        completions: &mut Vec<Completion<P>>,
-    ) -> Time {
+    fn step(&mut self, now: Time, limit: Time, completions: &mut Vec<Completion<P>>) -> Time {
         if self.has_commands() {
-            self.step_until_completion(now, limit, completions)
+            self.advance(now, completions);
+            now
         } else {
             self.device.advance_until_completion(now, limit, completions)
         }

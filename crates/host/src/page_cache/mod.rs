@@ -403,28 +403,10 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
         self.now = now;
     }
 
-    /// Without leaving for every event in between.
-    fn advance_until_completion(
-        &mut self,
-        now: Time,
-        limit: Time,
-        completions: &mut Vec<Completion<P>>,
-    ) -> Time {
-        let (mut reached, mut has_happened) = (now, false);
-        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
-            if event > reached {
-                if !completions.is_empty() {
-                    break;
-                }
-                reached = event;
-            }
-            self.at(event.max(self.now), completions);
-            has_happened = true;
-        }
-        if has_happened {
-            self.now = reached;
-        }
-        if completions.is_empty() { limit } else { reached }
+    #[inline]
+    fn step(&mut self, now: Time, _: Time, completions: &mut Vec<Completion<P>>) -> Time {
+        self.at(now, completions);
+        now
     }
 
     /// Passed on: the layers above have more to go on.

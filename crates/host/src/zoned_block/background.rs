@@ -10,6 +10,7 @@ use super::config::{IdleOf, ZonedBlockConfig};
 use super::layout::Place;
 use super::load::{Found, Loader};
 use super::map::Entry as ChunkZones;
+use super::marks::Due;
 use super::members::{Ended, Keep, Purpose};
 use super::reclaim::{Move, Next};
 use super::requests::{HostRequest, Piece, PieceOp, Stretch};
@@ -26,9 +27,11 @@ pub(super) struct Background {
     commit_interval: Span,
     last_use: Time,
     /// Reclaim looks then whether it is due, unless somebody asks before.
-    look_at: Option<Time>,
+    pub(super) look_at: Option<Time>,
     /// Changed tables are written by then.
-    commit_at: Option<Time>,
+    pub(super) commit_at: Option<Time>,
+    /// As of the last time that the layer did what had become possible.
+    pub(super) due: Due,
     /// Pieces that wait for the tables to be read.
     early: VecDeque<u32>,
 }
@@ -42,6 +45,7 @@ impl Background {
             last_use: now,
             look_at: Some(now),
             commit_at: None,
+            due: Due::default(),
             early: VecDeque::new(),
         }
     }
@@ -60,10 +64,12 @@ impl Background {
     }
 
     /// Nobody has used the device for so long (`dmz_target_idle`).
+    #[inline]
     pub(super) fn is_idle(&self, now: Time) -> bool {
         self.idle > Span::ZERO && now >= self.last_use + self.idle
     }
 
+    #[inline]
     fn is_look_due(&self, now: Time) -> bool {
         self.look_at.is_some_and(|at| at <= now)
     }
@@ -74,6 +80,7 @@ impl Background {
     }
 
     /// Tables are dirty, or are not.
+    #[inline]
     fn note_dirty(&mut self, now: Time, is_dirty: bool) {
         if !is_dirty || self.commit_interval == Span::ZERO {
             self.commit_at = None;
@@ -95,6 +102,7 @@ where
     Z: Powered<Stored<P>>,
 {
     /// When something of its own is due.
+    #[inline]
     pub(super) fn next_own_event(&self) -> Option<Time> {
         let commit = self.upkeep.commit_at.filter(|_| self.committer.is_idle());
         let look = self
@@ -104,11 +112,16 @@ where
         Time::earliest([self.reclaim.next_event(), commit, look])
     }
 
-    /// PieceOp what has become possible.
-    pub(super) fn settle(&mut self, now: Time) {
-        if !matches!(self.state, State::Up) {
-            return;
-        }
+    /// Until when time alone makes nothing due, if the next event of its own is `own`.
+    #[inline]
+    pub(super) fn nothing_due_until(&self, own: Option<Time>) -> Time {
+        // Whether reclaim is due is asked at the first instant after `look_at`, whatever else is under way.
+        let due = Time::earliest([own, self.upkeep.look_at]);
+        due.map_or(Time::MAX, |due| Time::from_ns(due.as_ns().saturating_sub(1)))
+    }
+
+    /// Does what has become possible.
+    pub(super) fn do_possible(&mut self, now: Time) {
         self.free_zones(now);
         while let Some(number) = self.reclaim.rested(now) {
             self.step_job(now, number);
@@ -191,7 +204,7 @@ where
         if self.committer.has_failed()
             || !self.reclaim.may_begin()
             || !self.zones.has_mapped_random()
-            || !self.reclaim.is_due(self.zones.random_room_soon(), is_waited_for)
+            || !self.reclaim.is_due(|| self.zones.random_room_soon(), is_waited_for)
         {
             return false;
         }
@@ -476,5 +489,6 @@ where
         self.ended.clear();
         self.state = State::Off;
         self.now = now;
+        self.settle(now);
     }
 }

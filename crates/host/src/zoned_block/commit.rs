@@ -116,6 +116,7 @@ impl Committer {
         std::mem::take(&mut self.waiting)
     }
 
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.stage == Stage::Idle
     }
@@ -132,6 +133,7 @@ impl Committer {
     }
 
     /// A commit could not be written: nothing can be promised any more.
+    #[inline]
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -151,12 +153,20 @@ impl Committer {
         self.is_wanted = true;
     }
 
+    /// True if somebody needs a commit that has not begun.
+    #[inline]
+    pub(super) const fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
     /// True if a commit is to begin now.
+    #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.is_wanted && self.stage == Stage::Idle && !self.has_failed
     }
 
     /// Requests that wait for a commit that can't be.
+    #[inline]
     pub(super) fn take_hopeless(&mut self) -> Vec<u32> {
         if self.has_failed && self.stage == Stage::Idle {
             std::mem::take(&mut self.waiting)

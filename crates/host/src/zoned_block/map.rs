@@ -112,6 +112,10 @@ impl Map {
         self.dirty = (0..self.layout.table_blocks()).collect();
     }
 
+    pub(super) const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     pub(super) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
     }

@@ -2,7 +2,9 @@
 //!
 //! **Invariants**: every command that was sent ends once, with what it was for.
 
-use leyden_device::{Action, Command, Completion, Payload, Status, ZoneAction, ZoneDescriptor};
+use leyden_device::{
+    Action, Command, Completion, Output, Payload, Status, ZoneAction, ZoneDescriptor,
+};
 use leyden_sim::Time;
 
 use super::layout::{Layout, Member, Place, ZoneNo};
@@ -66,12 +68,12 @@ pub(super) struct Members<P: Payload, C, Z> {
     layout: Layout,
     sent: Vec<Option<Sent>>,
     free: Vec<u32>,
+    /// Commands that were ever sent.
+    count: u64,
     /// Commands to each zone that are under way.
     busy: Vec<u32>,
-    /// What the members say has ended: kept for its memory.
+    /// What has ended and was not taken yet, the last first.
     completions: Vec<Completion<Stored<P>>>,
-    /// The same with what it was for, the last first.
-    ended: Vec<Ended<P>>,
 }
 
 impl<P, C, Z> Members<P, C, Z>
@@ -82,8 +84,8 @@ where
 {
     pub(super) fn new(conventional: C, zoned: Z, layout: Layout) -> Self {
         let busy = vec![0; layout.zones() as usize];
-        let (sent, free, completions, ended) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { conventional, zoned, layout, sent, free, busy, completions, ended }
+        let (sent, free, completions) = (Vec::new(), Vec::new(), Vec::new());
+        Self { conventional, zoned, layout, sent, free, count: 0, busy, completions }
     }
 
     fn send(
@@ -94,6 +96,7 @@ where
         (purpose, zone): (Purpose, Option<ZoneNo>),
     ) {
         let sent = Some(Sent { purpose, zone });
+        self.count += 1;
         let tag = if let Some(tag) = self.free.pop() {
             self.sent[tag as usize] = sent;
             tag
@@ -158,6 +161,7 @@ where
         self.send(now, Member::Zoned, Command::zone_report(lba), (purpose, None));
     }
 
+    #[inline]
     pub(super) fn next_event(&self) -> Option<Time> {
         Time::earliest([self.conventional.next_event(), self.zoned.next_event()])
     }
@@ -173,46 +177,103 @@ where
         now
     }
 
-    /// Lets everything up to `now` happen below. What has ended is taken with [`Members::take_ended`], and is not
-    /// under way any more.
-    pub(super) fn advance(&mut self, now: Time) {
-        assert!(self.ended.is_empty(), "somebody has not heard of the end of a command");
-        let mut completions = std::mem::take(&mut self.completions);
+    /// Lets everything up to `now` happen below, and returns it. What has ended is taken with [`Members::take_ended`], and
+    /// is not under way any more.
+    pub(super) fn advance(&mut self, now: Time) -> Time {
+        let mut completions = self.list();
         if self.conventional.next_event().is_some_and(|event| event <= now) {
             self.conventional.advance(now, &mut completions);
         }
         if self.zoned.next_event().is_some_and(|event| event <= now) {
             self.zoned.advance(now, &mut completions);
         }
-        for end in completions.drain(..) {
-            let sent = self.sent[end.tag as usize].take().expect("a command ends once");
-            self.free.push(end.tag);
-            if let Some(zone) = sent.zone {
-                self.busy[zone.0 as usize] -= 1;
-            }
-            let zones = end.zones().map_or_else(Vec::new, |report| report.zones.clone());
-            let read = match end.output {
-                leyden_device::Output::Read(read) => read,
-                _ => Vec::new(),
-            };
-            self.ended.push(Ended { purpose: sent.purpose, status: end.status, read, zones });
-        }
-        self.completions = completions;
-        self.ended.reverse();
+        self.note_ended(completions);
+        now
     }
 
-    /// The first completion that was not taken yet.
+    /// The same until commands end, or up to and including `limit`; returns the time of what happened last. What is
+    /// overdue happens at `now`. A member runs on as long as nothing is due in the other one.
+    pub(super) fn run(&mut self, mut now: Time, limit: Time) -> Time {
+        let mut completions = self.list();
+        loop {
+            let (a, b) = (self.conventional.next_event(), self.zoned.next_event());
+            let Some(next) = Time::earliest([a, b]).filter(|&next| next <= limit) else { break };
+            now = now.max(next);
+            // Until the instant before something is due in the other member.
+            let before = |other: Option<Time>| match other {
+                Some(other) => limit.min(Time::from_ns(other.as_ns() - 1)),
+                None => limit,
+            };
+            let is_due = |event: Option<Time>| event.is_some_and(|event| event <= now);
+            let until = match (is_due(a), is_due(b)) {
+                (true, false) => {
+                    let until = before(b);
+                    now = run_on(&mut self.conventional, now, until, &mut completions);
+                    until
+                }
+                (false, true) => {
+                    let until = before(a);
+                    now = run_on(&mut self.zoned, now, until, &mut completions);
+                    until
+                }
+                _ => {
+                    self.conventional.advance(now, &mut completions);
+                    self.zoned.advance(now, &mut completions);
+                    now
+                }
+            };
+            if until == limit || !completions.is_empty() {
+                break; // nothing more is due, or the layer has something to do
+            }
+        }
+        self.note_ended(completions);
+        now
+    }
+
+    /// The list of what ends, which is empty.
+    #[inline]
+    fn list(&mut self) -> Vec<Completion<Stored<P>>> {
+        assert!(self.completions.is_empty(), "somebody has not heard of the end of a command");
+        std::mem::take(&mut self.completions)
+    }
+
+    fn note_ended(&mut self, mut completions: Vec<Completion<Stored<P>>>) {
+        completions.reverse();
+        self.completions = completions;
+    }
+
+    /// The first command that has ended and was not taken yet. It is not under way any more.
     #[inline]
     pub(super) fn take_ended(&mut self) -> Option<Ended<P>> {
-        self.ended.pop()
+        let end = self.completions.pop()?;
+        let Sent { purpose, zone } =
+            self.sent[end.tag as usize].take().expect("a command ends once");
+        self.free.push(end.tag);
+        if let Some(zone) = zone {
+            self.busy[zone.0 as usize] -= 1;
+        }
+        let (read, zones) = match end.output {
+            Output::Read(read) => (read, Vec::new()),
+            Output::Zones(report) => (Vec::new(), report.zones),
+            _ => (Vec::new(), Vec::new()),
+        };
+        Some(Ended { purpose, status: end.status, read, zones })
+    }
+
+    /// How many commands were ever sent.
+    #[inline]
+    pub(super) const fn count(&self) -> u64 {
+        self.count
     }
 
     /// True if a command to `zone` is under way.
+    #[inline]
     pub(super) fn is_busy(&self, zone: ZoneNo) -> bool {
         self.busy[zone.0 as usize] > 0
     }
 
     /// True if no command is under way.
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.free.len() == self.sent.len()
     }
@@ -222,7 +283,7 @@ where
         self.sent.clear();
         self.free.clear();
         self.busy.fill(0);
-        self.ended.clear();
+        self.completions.clear();
     }
 
     /// The power fails below, and with it every command.
@@ -230,6 +291,17 @@ where
         self.begin_anew();
         (self.conventional.cut_power(now), self.zoned.cut_power(now))
     }
+}
+
+/// Lets `member` run on until commands of its end, or up to and including `limit`; returns the time of what happened last.
+fn run_on<P: Payload, D: Powered<Stored<P>>>(
+    member: &mut D,
+    now: Time,
+    limit: Time,
+    completions: &mut Vec<Completion<Stored<P>>>,
+) -> Time {
+    member.advance_until_completion(now, limit, completions);
+    now.max(member.now())
 }
 
 /// True if `action` is one that a device with this layer on top takes: zones are the layer's own.

@@ -31,6 +31,7 @@ mod journal;
 mod layout;
 mod load;
 mod map;
+mod marks;
 mod members;
 mod metadata;
 mod powered;
@@ -63,6 +64,7 @@ pub use held::Home;
 use layout::{Layout, Place};
 use load::Loader;
 use map::Map;
+use marks::{Due, Marks};
 use members::{Keep, Members, Purpose, is_known};
 use metadata::{LABEL, Superblock};
 use reclaim::Reclaim;
@@ -255,6 +257,20 @@ where
         }
     }
 
+    /// Does what has become possible. What is done may make more possible: that is done at the next instant at which
+    /// anything happens, in the layer or below it.
+    fn settle(&mut self, now: Time) {
+        if !matches!(self.state, State::Up) {
+            self.upkeep.due = Due { own: None, quiet: Some(Time::MAX) };
+            return;
+        }
+        let before = Marks::of(self);
+        self.do_possible(now);
+        let own = self.next_own_event();
+        let quiet = (before == Marks::of(self)).then(|| self.nothing_due_until(own));
+        self.upkeep.due = Due { own, quiet };
+    }
+
     /// What does not hold of the tables and the zones.
     fn check_tables(&self) -> Result<(), String> {
         self.map.check()?;
@@ -371,27 +387,6 @@ where
     }
 }
 
-impl<P, C, Z> ZonedBlock<P, C, Z>
-where
-    P: Payload,
-    C: Powered<Stored<P>>,
-    Z: Powered<Stored<P>>,
-{
-    /// What happens at the instant `time`, or is overdue then.
-    #[inline]
-    fn at(&mut self, time: Time, completions: &mut Vec<Completion<P>>) {
-        self.now = time;
-        self.members.advance(time);
-        while let Some(ended) = self.members.take_ended() {
-            self.command_ended(time, ended);
-        }
-        self.settle(time);
-        if !self.ended.is_empty() {
-            completions.extend(self.ended.drain(..));
-        }
-    }
-}
-
 impl<P, C, Z> BlockDevice<P> for ZonedBlock<P, C, Z>
 where
     P: Payload,
@@ -415,46 +410,41 @@ where
         if let Some(first) = self.ended.front() {
             return Some(first.time);
         }
-        let own = match self.state {
-            State::Up => self.next_own_event(),
-            State::Loading(_) | State::Failed(_) | State::Off => None,
-        };
-        Time::earliest([self.members.next_event(), own])
+        Time::earliest([self.members.next_event(), self.upkeep.due.own])
     }
 
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
         assert!(now >= self.now, "time ran backwards");
-        completions.extend(self.ended.drain(..));
         while let Some(event) = self.next_event().filter(|&event| event <= now) {
             // What is overdue happens now.
-            self.at(event.max(self.now), completions);
+            self.step(event.max(self.now), now, completions);
         }
         self.now = now;
     }
 
-    /// Without leaving for every event in between.
-    fn advance_until_completion(
-        &mut self,
-        now: Time,
-        limit: Time,
-        completions: &mut Vec<Completion<P>>,
-    ) -> Time {
-        completions.extend(self.ended.drain(..));
-        let (mut reached, mut has_happened) = (now, !completions.is_empty());
-        while let Some(event) = self.next_event().filter(|&event| event <= limit) {
-            if event > reached {
-                if !completions.is_empty() {
-                    break;
-                }
-                reached = event;
-            }
-            self.at(event.max(self.now), completions);
-            has_happened = true;
+    /// While the layer has nothing to do until a command ends below, the members run on until one does.
+    fn step(&mut self, now: Time, limit: Time, completions: &mut Vec<Completion<P>>) -> Time {
+        if !self.ended.is_empty() {
+            completions.extend(self.ended.drain(..));
+            return now;
         }
-        if has_happened {
-            self.now = reached;
+        let quiet = self.upkeep.due.quiet.filter(|&until| until >= now);
+        self.now = match quiet {
+            Some(until) => self.members.run(now, until.min(limit)),
+            None => self.members.advance(now),
+        };
+        let mut is_quiet = quiet.is_some();
+        while let Some(ended) = self.members.take_ended() {
+            self.command_ended(self.now, ended);
+            is_quiet = false;
         }
-        if completions.is_empty() { limit } else { reached }
+        if !is_quiet {
+            self.settle(self.now);
+        }
+        if !self.ended.is_empty() {
+            completions.extend(self.ended.drain(..));
+        }
+        self.now
     }
 
     /// Nothing below knows the addresses of this device.

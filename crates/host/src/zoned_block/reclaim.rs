@@ -113,6 +113,7 @@ impl Job {
     }
 
     /// True if it ends here, because somebody wants to use the chunk.
+    #[inline]
     fn ends(&self, give_up: GiveUp) -> bool {
         self.is_contended
             && match give_up {
@@ -127,8 +128,8 @@ impl Job {
     fn settle(&self, map: &mut Map) -> Vec<ZoneNo> {
         if let Some(target) = self.chunk_move.target() {
             for source in self.chunk_move.sources().into_iter().flatten() {
-                take_valid(map, source, |map, at| {
-                    map.set_valid(Place { zone: target, at, blocks: 1 }, true);
+                take_valid(map, source, |map, at, blocks| {
+                    map.set_valid(Place { zone: target, at, blocks }, true);
                 });
             }
         }
@@ -149,13 +150,15 @@ impl Job {
     }
 }
 
-/// No block of `zone` is valid any more; calls `each` with each that was.
-fn take_valid(map: &mut Map, zone: ZoneNo, mut each: impl FnMut(&mut Map, u32)) {
+/// No block of `zone` is valid any more; calls `each` with each run that was: its first block, and their number.
+fn take_valid(map: &mut Map, zone: ZoneNo, mut each: impl FnMut(&mut Map, u32, u32)) {
     let mut next = 0;
     while let Some(at) = map.next_valid(zone, next) {
-        map.set_valid(Place { zone, at, blocks: 1 }, false);
-        each(map, at);
-        next = at + 1;
+        let end = map.layout().zone_blocks;
+        let blocks = (at..end).take_while(|&at| map.is_valid(zone, at)).count() as u32;
+        map.set_valid(Place { zone, at, blocks }, false);
+        each(map, at, blocks);
+        next = at + blocks;
     }
 }
 
@@ -214,6 +217,7 @@ impl Reclaim {
         self.heat.wrote(chunk, blocks);
     }
 
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.jobs.iter().all(Option::is_none)
     }
@@ -223,10 +227,12 @@ impl Reclaim {
         self.most_blocks
     }
 
+    #[inline]
     pub(super) fn job(&self, number: u32) -> &Job {
         self.jobs[number as usize].as_ref().expect("a job under way")
     }
 
+    #[inline]
     fn job_mut(&mut self, number: u32) -> &mut Job {
         self.jobs[number as usize].as_mut().expect("a job under way")
     }
@@ -246,20 +252,22 @@ impl Reclaim {
 
     /// Asks whether zones should be reclaimed (`dmz_should_reclaim`), with so many of all random zones free: when a writer takes
     /// one (`dmz_alloc_zone` asks before it takes one), and when a job has ended (`dmz_reclaim_work`).
+    #[inline]
     pub(super) fn ask(&mut self, room: (u32, u32), is_idle: bool) -> bool {
         self.is_asked = is_idle || are_few(room, self.low_free);
         self.is_asked
     }
 
     /// Zones should have been reclaimed when that was asked last.
+    #[inline]
     pub(super) fn is_asked(&self) -> bool {
         self.is_asked
     }
 
-    /// Whether a job should begin now, with so many of all random zones free.
-    pub(super) fn is_due(&self, room: (u32, u32), is_waited_for: bool) -> bool {
-        let is_more = !self.is_idle() && are_few(room, self.high_free);
-        is_waited_for || self.is_asked || is_more
+    /// Whether a job should begin now; `room`: so many of all random zones are free.
+    #[inline]
+    pub(super) fn is_due(&self, room: impl FnOnce() -> (u32, u32), is_waited_for: bool) -> bool {
+        is_waited_for || self.is_asked || !self.is_idle() && are_few(room(), self.high_free)
     }
 
     /// How long a job rests after a step that took `elapsed` (`dmz_reclaim_work`: the copies' throttle).
@@ -299,6 +307,7 @@ impl Reclaim {
     }
 
     /// True if another job can be under way, and members have not failed too many.
+    #[inline]
     pub(super) fn may_begin(&self) -> bool {
         self.failures < MOST_FAILURES && self.jobs.iter().any(Option::is_none)
     }
@@ -417,6 +426,7 @@ impl Reclaim {
     }
 
     /// A job that has rested until `now`, or is to stop resting.
+    #[inline]
     pub(super) fn rested(&self, now: Time) -> Option<u32> {
         let is_over =
             |job: &Job| job.rests.is_some_and(|until| until <= now || job.ends(self.give_up));
@@ -424,6 +434,7 @@ impl Reclaim {
         number.map(|number| number as u32)
     }
 
+    #[inline]
     pub(super) fn next_event(&self) -> Option<Time> {
         self.jobs.iter().flatten().filter_map(|job| job.rests).min()
     }

@@ -57,6 +57,7 @@ impl Recognition {
     }
 
     /// Whether its zones are to be protected by the conventional member.
+    #[inline]
     pub(super) const fn is_protected(&self) -> bool {
         self.config.protect
     }
@@ -119,11 +120,13 @@ impl Recognition {
     }
 
     /// True while blocks leave the journal's zones: none gets a place there.
+    #[inline]
     pub(super) fn is_releasing(&self) -> bool {
         self.release != Release::None
     }
 
     /// True if blocks should be moved now.
+    #[inline]
     pub(super) fn is_release_due(&self) -> bool {
         self.release == Release::Due
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use leyden_device::{Config, Lba, Ssd, Stamp, ZnsSsd};
-use leyden_sim::{Bytes, Counted as _, Ratio, Span};
+use leyden_sim::{Bytes, Counted as _, Ratio, Rng, Span};
 use proptest::prelude::*;
 
 use super::layout::ZoneNo;
@@ -455,6 +455,65 @@ fn reclaim_looks_until_it_finds_something_and_then_when_a_zone_is_taken() {
     write(&mut device, 40, 2);
     assert_eq!(pass(&mut device, 1, None), 2);
     assert_eq!((read(&mut device, 0), read(&mut device, 40)), (1, 2));
+}
+
+/// Random commands, four at once; yields what ended when. `is_restless`: the layer looks for something to do at every instant
+/// at which anything happens below it.
+fn work(config: &ZonedBlockConfig, is_restless: bool) -> (Vec<(CommandId, Time)>, u64) {
+    let mut device = Device::format(config, pair(), 7).unwrap();
+    let blocks = device.capacity_sectors() / BLOCK;
+    let mut rng = Rng::new(5, "work");
+    let (mut done, mut ended, mut in_flight) = (Vec::new(), Vec::new(), 0);
+    for number in 0..3_000 {
+        let lba = Lba(rng.below(blocks - 8) * BLOCK);
+        let sectors = ((1 + rng.below(8)) * BLOCK) as u32;
+        let command = match rng.below(16) {
+            0 => Command::flush(),
+            1 => Command::trim(lba, sectors),
+            2 | 3 => Command::read(lba, sectors),
+            kind => Command::write(lba, sectors, number).fua(kind == 4),
+        };
+        device.submit(Powered::now(&device), command);
+        in_flight += 1;
+        while in_flight >= 4 {
+            let mut now = Powered::now(&device);
+            if is_restless {
+                while let Some(event) = device.next_event()
+                    && (done.is_empty() || event <= now)
+                {
+                    now = now.max(event);
+                    device.upkeep.due.quiet = None;
+                    device.step(now, now, &mut done);
+                }
+            } else {
+                device.advance_until_completion(now, Time::MAX, &mut done);
+            }
+            in_flight -= done.len();
+            ended.extend(done.drain(..).map(|end: Completion<Stamp>| (end.id, end.time)));
+        }
+    }
+    device.check();
+    (ended, device.fingerprint())
+}
+
+#[test]
+fn a_layer_that_lets_its_members_run_on_had_nothing_to_do() {
+    let plain = ZonedBlockConfig { reclaims: 2, ..config() };
+    let idle = ZonedBlockConfig {
+        idle: Span::from_us(300),
+        idle_of: IdleOf::Both,
+        commit_interval: Span::from_us(500),
+        high_free: Ratio::from_percent(90),
+        ..plain.clone()
+    };
+    let journal = ZonedBlockConfig {
+        journal: JournalConfig { separate: true, ..JournalConfig::default() },
+        give_up: GiveUp::AfterCopy,
+        ..idle.clone()
+    };
+    for config in [plain, idle, journal] {
+        assert!(work(&config, false) == work(&config, true), "{config:?}");
+    }
 }
 
 #[test]

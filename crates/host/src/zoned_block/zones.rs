@@ -51,6 +51,15 @@ impl Zone {
     }
 }
 
+/// Figures of which one changes when a zone becomes free, or is taken.
+#[derive(PartialEq, Eq)]
+pub(super) struct ZoneMarks {
+    random: usize,
+    sequential: usize,
+    releasing: usize,
+    uses: u64,
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
@@ -162,6 +171,7 @@ impl Zones {
         self.touch(zone);
     }
 
+    #[inline]
     pub(super) fn usage(&self, zone: ZoneNo) -> Use {
         self.get(zone).usage
     }
@@ -190,6 +200,7 @@ impl Zones {
     }
 
     /// True if a commit would free zones.
+    #[inline]
     pub(super) fn waits_for_commit(&self) -> bool {
         !self.given_up.is_empty()
     }
@@ -202,6 +213,7 @@ impl Zones {
     }
 
     /// Frees what can be; returns the zones that are to be reset first.
+    #[inline]
     pub(super) fn release(&mut self, is_busy: impl Fn(ZoneNo) -> bool) -> Vec<ZoneNo> {
         let mut to_reset = Vec::new();
         if self.releasing.is_empty() {
@@ -235,17 +247,20 @@ impl Zones {
     }
 
     /// Blocks are to be written at the write pointer of a sequential zone; returns where that is.
+    #[inline]
     pub(super) fn append(&mut self, zone: ZoneNo, blocks: u32) -> u32 {
         self.change(zone, |it| it.pointer += blocks).pointer
     }
 
     /// The next block to write to a sequential zone; `None` if it takes no more.
+    #[inline]
     pub(super) fn pointer(&self, zone: ZoneNo) -> Option<u32> {
         let it = self.get(zone);
         (!it.is_closed && it.pointer < self.layout.zone_blocks).then_some(it.pointer)
     }
 
     /// How far a sequential zone is written.
+    #[inline]
     pub(super) fn written(&self, zone: ZoneNo) -> u32 {
         self.get(zone).pointer
     }
@@ -259,6 +274,7 @@ impl Zones {
     ///
     /// # Errors
     /// If one has to be, and all that could be are in use.
+    #[inline]
     pub(super) fn to_finish(&self, is_busy: impl Fn(ZoneNo) -> bool) -> Result<Option<ZoneNo>, ()> {
         if self.active < self.layout.active {
             return Ok(None);
@@ -285,6 +301,7 @@ impl Zones {
     }
 
     /// Free random zones, and random zones for data and journals in all.
+    #[inline]
     pub(super) fn random_room(&self) -> (u32, u32) {
         let all = self.layout.random - self.layout.meta;
         (self.free_random.len() as u32, all)
@@ -292,6 +309,7 @@ impl Zones {
 
     /// As [`random_room`](Self::random_room), with the zones that are free as soon as the tables say so: dm-zoned counts
     /// a zone as free when it gives it up.
+    #[inline]
     pub(super) fn random_room_soon(&self) -> (u32, u32) {
         let (free, all) = self.random_room();
         let lists = [&self.given_up, &self.committing, &self.releasing];
@@ -300,11 +318,19 @@ impl Zones {
     }
 
     /// True if a random zone holds data of a chunk.
+    #[inline]
     pub(super) fn has_mapped_random(&self) -> bool {
         let (free, all) = self.random_room();
         free + self.journal < all
     }
 
+    #[inline]
+    pub(super) fn marks(&self) -> ZoneMarks {
+        let (random, sequential) = (self.free_random.len(), self.free_sequential.len());
+        ZoneMarks { random, sequential, releasing: self.releasing.len(), uses: self.uses }
+    }
+
+    #[inline]
     pub(super) fn free_sequential(&self) -> u32 {
         self.free_sequential.len() as u32
     }

@@ -128,3 +128,53 @@ fn no_block_is_worn_far_ahead_of_another() {
         }
     }
 }
+
+/// The most steps of collection before a page of the host's, over many of them. `None` if the host waits for ever.
+fn longest_wait(units: u32, seed: u64) -> Option<u32> {
+    let nand = leyden_nand::Config {
+        channels: 1,
+        dies_per_channel: 1,
+        blocks_per_plane: 16,
+        pages_per_block: 24,
+        page_size: Bytes::new(4 << 10),
+        ..leyden_nand::Config::default()
+    };
+    let capacity = Some(Bytes::new(u64::from(units) * 4096));
+    let mut config = Config { capacity, ..Config::default() };
+    config.gc.levelling = LevelConfig::LeastWorn(LeastWorn { spread: NonZeroU32::MIN });
+    (config.gc.soft_free_blocks, config.gc.hard_free_blocks) = (5, 2);
+    let geometry = nand.geometry(config.mapping_unit).unwrap();
+    let mut ftl = Ftl::<Nothing>::new(&config, &nand, geometry, 1, Durability::default()).unwrap();
+    ftl.set_untimed(true);
+    let (mut rng, mut longest) = (Rng::new(seed, "levelling"), 0);
+    for written in 0..4_000 {
+        let mut steps = 0;
+        while ftl.gc_goes_first(DIE) && ftl.gc_step(Time::ZERO, DIE) == GcStep::Started {
+            end(&mut ftl);
+            steps += 1;
+            if steps > 20_000 {
+                return None;
+            }
+        }
+        longest = longest.max(steps);
+        if !ftl.may_program(DIE, StreamId(0)) {
+            return None;
+        }
+        let lpn = if written < units { written } else { rng.below(units.into()) as u32 };
+        let unit = UserUnit { lpn: Lpn(lpn), content: Nothing, source: lpn };
+        ftl.program(Time::ZERO, DIE, StreamId(0), &[unit]);
+        end(&mut ftl);
+    }
+    ftl.check().unwrap();
+    Some(longest)
+}
+
+/// A die with a spread of 1, on which moves that close a block with pages left would give up what collections gain: then the
+/// host waits for more than 430 steps.
+#[test]
+fn moves_for_wear_leave_the_host_what_collections_gain() {
+    for (units, seed) in [(200, 1), (215, 2), (230, 3), (245, 4)] {
+        let wait = longest_wait(units, seed);
+        assert!(wait.is_some_and(|steps| steps < 200), "{units} units, seed {seed}: {wait:?}");
+    }
+}

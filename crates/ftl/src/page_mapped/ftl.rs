@@ -335,6 +335,7 @@ impl<C: Content> Ftl<C> {
         let page = self.data.blocks_mut().allocate(&self.medium, die, stream);
         let page = page.expect("no page for the host");
         self.collector.unstick(die);
+        self.collector.host_writes(die);
         let version = self.next_version;
         self.next_version += 1;
         let sources = units.iter().map(|unit| unit.source);

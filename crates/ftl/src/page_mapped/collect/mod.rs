@@ -1,9 +1,8 @@
 //! Garbage collection of one die, a step at a time.
 //!
 //! A collection reads the pages of its victim that hold valid units, gathers full pages of them,
-//! programs those on the same die, and erases the victim when nothing in it is valid. Each step is
-//! one operation, so that the host's operations go between them. Units that do not fill a page wait
-//! for the next victim's; their block waits with them, so nothing is lost if the power fails.
+//! programs those on the same die, and erases the victim when nothing in it is valid. Each step is one operation, so that
+//! the host's operations go between them. Units that do not fill a page wait for the next victim's, and so does their block.
 
 mod pace;
 mod rescue;
@@ -49,6 +48,8 @@ struct Collection {
     /// The last step found nothing to do, and nothing has changed on the die since.
     #[serde(skip)]
     is_stuck: bool,
+    #[serde(skip)]
+    has_closed: bool, // a move for wear has given up pages, and the host has written nothing since
 }
 
 impl Collection {
@@ -119,6 +120,7 @@ impl Collector {
             staged: vec![Vec::new(); usize::from(streams)],
             emptied: Vec::new(),
             is_stuck: false,
+            has_closed: false,
         };
         let mut dies = vec![collection; geometry.dies() as usize];
         for block in poisoned {

@@ -77,11 +77,22 @@ impl Collector {
         let free = blocks.most_worn_free(die, |block| around.medium.erases(block))?;
         let block = self.less_worn(now, die, free, around)?;
         if let Some(open) = open {
+            let pages_left = around.data.blocks().open_pages(around.medium, die, dest);
+            // Moves would give up as many pages as other collections gain, and the host would wait for ever.
+            if pages_left > 0 && std::mem::replace(&mut self.dies[die.index()].has_closed, true) {
+                return None;
+            }
             around.data.close(now, open, around.medium.written_pages(open) == 0);
         }
         around.data.blocks_mut().use_next(free);
         around.data.blocks_mut().open_next(die, dest);
         Some((block, dest))
+    }
+
+    /// The host writes a page of `die`: the next move for wear may give up pages again.
+    #[inline]
+    pub(in crate::page_mapped) fn host_writes(&mut self, die: DieId) {
+        self.dies[die.index()].has_closed = false;
     }
 
     /// The block of `die` to empty into `dest` for its wear, if that has room for it.

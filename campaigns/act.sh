@@ -63,5 +63,5 @@ while [ $number -le 10 ]; do
     [ "$(stat -c %s "$disk/hasty$number" 2>/dev/null || echo 0)" != 100000 ] || hasty=$((hasty + 1))
     number=$((number + 1))
 done
-echo "Back after recovery: $synced of 10 synced files, $hasty of 10 that nobody synced."
+echo "Back after recovery: $synced of 10 synced files, $hasty of 10 unsynced ones."
 [ $synced = 10 ]

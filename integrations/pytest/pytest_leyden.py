@@ -25,7 +25,7 @@ BROKEN = {
 # Exit codes of `leyden crashtest` with a result; all others say that nothing was found out.
 WITH_RESULT = (0, 1, 6, 7, 8)
 NO_VERDICT = {
-    "check_blind": "the check passes a drive that ignores all flushes: it does not see what a power cut takes",
+    "check_blind": "the check passes a drive that ignores all flushes: it does not notice lost data",
     "check_fails": "the check fails where nothing is lost: the check or the work is broken",
     "too_few": "fewer states were tried than are required",
 }

@@ -128,7 +128,7 @@ class Drive:
             )
 
     def advance(self, until_ns: int | None = None) -> int:
-        """Lets time go on to `until_ns`, or until nothing is under way; returns the time that is reached."""
+        """Advances time to `until_ns`, or until nothing is in flight; returns the time that is reached."""
         with translated():
             return self._native.advance(until_ns)
 
@@ -138,7 +138,7 @@ class Drive:
         return Completions(_view(tag, "I"), _view(op, "B"), _view(status, "H"), _view(submitted, "Q"), _view(ended, "Q"), _view(stamp, "Q"))
 
     def cut(self) -> dict[str, Any]:
-        """Cuts the power now. Commands under way end without an answer. Returns the size and the losses of the dump:
+        """Cuts the power now. Commands in flight end without an answer. Returns the size and the losses of the dump:
         `lost_units` mapping units that the drive had promised to keep.
 
         Raises:

@@ -242,7 +242,7 @@ def _spread(
     if failures:
         raise LeydenError(
             f"{len(failures)} of {parts} shards were not finished: {failures[0]}\n"
-            "  help: the others are kept if `out` names a folder; the same call goes on from there"
+            "  help: the others are kept if `out` names a folder; the same call resumes"
         )
 
 

@@ -883,7 +883,7 @@ fn findings_of_databases_name_file_event_and_cause() {
         // The journal's removal is in the file system's own journal, which no flush of SQLite's covers.
         for part in [
             "why: promise `1` was made at event ",
-            "why: what it needs reached the drive only at event ",
+            "why: its data reached the drive only at event ",
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }

@@ -248,7 +248,7 @@ impl Scenario {
         if self.workload.trace.as_ref().and_then(TraceConfig::hints_path).is_none() {
             return Ok(());
         }
-        let problem = "there is a host.page_cache, which announces what is dirty in it; remove one of \
+        let problem = "there is a host.page_cache, which announces its dirty pages; remove one of \
                        the two";
         Err(ConfigError::new("workload.trace.hints", problem))
     }

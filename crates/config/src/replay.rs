@@ -40,14 +40,15 @@ impl Ramp {
         let problem = if settle > Ratio::from_percent(50) {
             format!("{settle} is not in 0..=50 %")
         } else if !is_of_jobs {
-            "only [[workload.job]] goes on for as long as it takes; leave out a part of other work with \
+            "only [[workload.job]] has no end of its own; leave out a part of other work with \
              run.ramp.requests"
                 .to_owned()
         } else if self.time != Span::ZERO || self.requests != 0 {
             "it ends the ramp, and so do run.ramp.time and run.ramp.requests; leave one of them out"
                 .to_owned()
         } else if is_cut {
-            "nobody knows when it ends, and run.cut names times; leave one of them out".to_owned()
+            "its end is not known before the run, and run.cut names times; leave one of them out"
+                .to_owned()
         } else {
             return Ok(());
         };

@@ -33,7 +33,7 @@ impl Lab {
         let outcome = self.run_promised(state, acks);
         self.notes_writes = false;
         let written = self.ground.take_writes().ok_or_else(|| {
-            let problem = "what recovery writes is not known with --extract\n  help: use sudo, without --extract";
+            let problem = "the writes of a recovery are not known with --extract\n  help: use sudo, without --extract";
             CrashError::Lacking(problem.to_owned())
         })?;
         if outcome?.verdict.is_broken() {

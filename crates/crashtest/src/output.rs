@@ -121,8 +121,7 @@ fn cases(summary: &Summary) -> Vec<Case> {
         });
     }
     let is_blind = summary.verdict == RunVerdict::CheckBlind;
-    let blind =
-        || format!("the check passes {}: it does not see what a power cut takes", summary.liar());
+    let blind = || format!("the check passes {}: it does not notice lost data", summary.liar());
     cases.push(Case {
         name: "positive control",
         seconds: summary.control.seconds,

@@ -475,5 +475,5 @@ fn end(worker: &mut Worker, patience: Duration) {
 }
 
 pub(crate) fn unexpected(answer: &Answer) -> CrashError {
-    CrashError::Worker(format!("it answers something else: {answer:?}"))
+    CrashError::Worker(format!("it sent an unexpected answer: {answer:?}"))
 }

@@ -146,7 +146,5 @@ fn read_back(drive: &Replay<'_>, timeline: &Timeline, at: usize) -> Result<State
 }
 
 fn nobody_wrote(atom: u32) -> CrashError {
-    CrashError::Worker(format!(
-        "after a cut, atom {atom} of the drive holds what nobody has written"
-    ))
+    CrashError::Worker(format!("after a cut, atom {atom} of the drive holds data of no write"))
 }

@@ -252,8 +252,7 @@ impl Why {
                 (None, true) => ("is whole only from", String::new()),
                 (_, false) => ("was lost with", String::new()),
             };
-            let what =
-                if self.promise.is_some() { "what it needs" } else { "what the check needs" };
+            let what = if self.promise.is_some() { "its data" } else { "data of the check" };
             lines.push(format!(
                 "{what} {verb} event {}{when}: {}",
                 needed.event,
@@ -309,9 +308,9 @@ impl FileDifference {
         let Self { name, size_bytes, other_size_bytes, ranges } = self;
         match (size_bytes, other_size_bytes) {
             (Some(size), None) => {
-                format!("file {name}: {size} B here; not there with what is needed")
+                format!("file {name}: {size} B here; not there with that data")
             }
-            (None, Some(size)) => format!("file {name}: not there; {size} B with what is needed"),
+            (None, Some(size)) => format!("file {name}: not there; {size} B with that data"),
             (Some(one), Some(other)) => {
                 let sizes = if one == other {
                     format!("{one} B")

@@ -48,8 +48,8 @@ pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
     if units > UNITS_MOST {
         let larger = (units * u128::from(unit) / UNITS_MOST + 1).next_power_of_two() >> 10;
         let problem = format!(
-            "a drive of this size has {units} mapping units with what it has to spare, and {UNITS_MOST} have addresses: \
-             give a larger one, as with --set device.ftl.mapping_unit=\"{larger} KiB\", or less to spare"
+            "a drive of this size has {units} mapping units with its spare, and {UNITS_MOST} have addresses: set a \
+             larger unit, as with --set device.ftl.mapping_unit=\"{larger} KiB\", or less spare"
         );
         return Err(ConfigError::new("ftl.mapping_unit", problem));
     }

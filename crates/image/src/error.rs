@@ -29,8 +29,8 @@ pub enum ImageError {
     State(#[from] SnapshotError),
     /// The log was written by a Leyden whose drive does something else at the same commands.
     #[error(
-        "the image was left behind by leyden {0} in the midst of work, and this leyden's drive would do \
-         something else; open it once with that version"
+        "leyden {0} did not close the image, and the drive of this version would behave otherwise; open it \
+         once with that version"
     )]
     Diverged(String),
 }

@@ -182,8 +182,7 @@ impl BankConfig {
         let rated = self.rated();
         if charge > rated {
             let problem = format!(
-                "{charge} is above what the part is rated for: {rated} or less, or give bank.rated_voltage of another \
-                 part"
+                "{charge} is above the part's rating: {rated} or less, or give bank.rated_voltage of another part"
             );
             return error("bank.charge_voltage", problem);
         }

@@ -70,7 +70,7 @@ pub(crate) fn watched<T: Send>(
             Ok(result)
         }
         Err(_) => Err(crate::errors::NativeRunError::new_err(
-            "Leyden itself failed; what is above says where",
+            "Leyden itself failed; the message above names the place",
         )),
     }
 }

@@ -46,7 +46,8 @@ pub fn ask(image: &Path, ask: &Ask) -> io::Result<Answer> {
     let server = socket.credentials().map(|who| who.uid.as_raw());
     let owner = image.metadata()?.uid();
     if server.is_none_or(|user| user != 0 && user != owner && user != own_user()) {
-        let who = server.map_or_else(|| "nobody known".to_owned(), |user| format!("user {user}"));
+        let who =
+            server.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"));
         let what = format!("{who} listens there, and the image is of user {owner}");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }

@@ -269,7 +269,7 @@ fn answered(answer: Answer) -> Answered {
         ),
         Answer::Failed(Failure::Drive(status)) => (Outcome::Status(status.code()), 0, Vec::new()),
         Answer::Failed(Failure::PowerLost) => {
-            failed(Outcome::PowerLost, "the power failed while the command was under way")
+            failed(Outcome::PowerLost, "the power failed while the command was in flight")
         }
         Answer::Failed(Failure::NoSpace) => {
             failed(Outcome::NoSpace, "the file system of the image is full")

@@ -46,7 +46,7 @@ pub enum RemoteError {
     #[error("{1}")]
     Failed(Outcome, String),
     /// Nobody listens there.
-    #[error("nobody serves a drive there: {0}")]
+    #[error("no drive is served there: {0}")]
     Nobody(#[source] io::Error),
     /// Another client has claimed the drive.
     #[error("another program has claimed the drive")]
@@ -226,7 +226,7 @@ impl Remote {
         let request = Request { kind, flags: 0, payload: 0, tag: 0, offset, length };
         let (_, data) = self.ask(request, &[], bytes.len() as u32)?;
         if data.len() != bytes.len() {
-            return Err(RemoteError::Gone("a read returned something else".to_owned()));
+            return Err(RemoteError::Gone("a read returned another length".to_owned()));
         }
         bytes.copy_from_slice(&data);
         Ok(())
@@ -375,7 +375,7 @@ fn read(stream: &mut UnixStream, calls: &Shared) -> String {
         }
         Broken::Io(error) => error.to_string(),
         Broken::Protocol(error) => format!("no Leyden serves there: {error}"),
-        Broken::Unasked => "no Leyden serves there: a reply that nobody has asked for".to_owned(),
+        Broken::Unasked => "no Leyden serves there: a reply without a request".to_owned(),
     }
 }
 

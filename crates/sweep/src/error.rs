@@ -45,7 +45,7 @@ pub enum SweepError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// Ended by the user; how many points of how many are kept.
-    #[error("interrupted: kept {kept} of {points} points; the same command goes on from there")]
+    #[error("interrupted: kept {kept} of {points} points; the same command resumes")]
     Interrupted {
         /// Points whose results are kept.
         kept: u64,

@@ -128,7 +128,7 @@ pub fn merge(
         return Err(SweepError::part(
             folder,
             problem,
-            "run them, or merge what is there with --partial",
+            "run them, or merge the others with --partial",
         ));
     }
     let Some(origin) = &parts.origin else {

@@ -80,8 +80,7 @@ impl Require {
                 (None, _) => matches!(relation, Relation::Equal | Relation::NotEqual),
             };
             if !fits {
-                let problem =
-                    format!("\"{text}\" compares `{value}` with something else than it is");
+                let problem = format!("\"{text}\" compares `{value}` with a value of another kind");
                 return Err(SweepError::plan(place, problem, help));
             }
         }

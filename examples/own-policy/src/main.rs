@@ -9,7 +9,7 @@ use leyden::policy::{self, BlockId, DieView, Rng, VictimPolicy};
 #[serde(crate = "leyden::policy::serde", deny_unknown_fields, default)]
 #[schemars(crate = "leyden::policy::schemars")]
 struct MostlyGreedy {
-    /// One choice in so many is a block at random.
+    /// One of this many choices is a block at random.
     one_in: NonZeroU64,
 }
 

@@ -38,7 +38,7 @@ fn run(victim: &str) -> Value {
 fn it_is_listed_with_its_parameters_and_is_in_the_schema() {
     let (ok, list, _) = says(&["policies"]);
     assert!(ok && list.contains("mostly_greedy\n      The block with the fewest"), "{list}");
-    assert!(list.contains("one_in = 10  One choice in so many"), "{list}");
+    assert!(list.contains("one_in = 10  One of this many choices"), "{list}");
     let (ok, schema, _) = says(&["schema", "scenario"]);
     assert!(ok && schema.contains("\"mostly_greedy\""));
 }

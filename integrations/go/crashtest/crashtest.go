@@ -113,7 +113,7 @@ func (s *Summary) Broken() []string {
 func (s *Summary) NoVerdict() string {
 	switch s.Verdict {
 	case "check_blind":
-		return "the check passes a drive that ignores all flushes: it does not see what a power cut takes"
+		return "the check passes a drive that ignores all flushes: it does not notice lost data"
 	case "check_fails":
 		return strings.TrimSpace("the check fails where nothing is lost: the check or the work is broken\n" + s.Intact.Said)
 	case "too_few":

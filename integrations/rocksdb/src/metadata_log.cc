@@ -128,7 +128,7 @@ IOStatus MetadataLog::Load(const std::vector<leyden_zone>& zones, Tree* tree) {
     }
   }
   if (newest == nullptr) {
-    return IOStatus::InvalidArgument(device_->image() + ": its zones hold something else than a Leyden file system",
+    return IOStatus::InvalidArgument(device_->image() + ": its zones hold no Leyden file system",
                                      "name another image, or give this one up with leyden-fs mkfs --force");
   }
   superblock_ = newest->superblock;

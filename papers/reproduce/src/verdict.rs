@@ -99,7 +99,7 @@ impl ClaimResult {
     /// The claim beside `measured`. A figure that is not finite counts as not measured.
     pub fn judged(claim: &Claim, measured: Value, note: String) -> Self {
         if !measured.numbers().iter().all(|number| number.is_finite()) {
-            let note = format!("nothing to divide by in what was run: {note}");
+            let note = format!("the runs have nothing to divide by: {note}");
             return Self::not_run(claim, note);
         }
         let [from, to] = claim.accept;

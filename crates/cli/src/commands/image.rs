@@ -46,7 +46,7 @@ fn export(from: &Path, to: &Path) -> Result<(), Failure> {
     let raw = NewFile::create_private(to).map_err(Failure::io)?;
     let (mut drive, opened) = Drive::open(from).map_err(|error| failure(from, None, error))?;
     if opened.cut.is_some() {
-        super::warn("the last server was killed: what is exported is what that power cut has left");
+        super::warn("the last server was killed: the export has the data after that power cut");
     }
     let exported = (|| {
         if drive.is_off() {

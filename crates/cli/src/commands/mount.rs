@@ -127,8 +127,8 @@ impl Mounted {
         // It lives on elsewhere, where only this reaches it.
         rustix::fs::sync();
         bail!(
-            "the file system of {} is still in use: {}\n  all that was written until now is on the drive, but it was not \
-             unmounted: what is written from now on is lost\n  help: end these, or unmount it there, before \
+            "the file system of {} is still in use: {}\n  all data written until now is on the drive, but it was not \
+             unmounted: later writes are lost\n  help: end these, or unmount it there, before \
              `leyden mount` ends",
             folder.display(),
             device.holders()

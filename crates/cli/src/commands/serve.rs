@@ -145,7 +145,9 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
     if !others && args.nvme.nvme.is_empty() {
         let help = "name an address (--nbd unix:PATH, --nvme tcp), a socket for programs (--programs unix:PATH) or a folder \
                     (--fuse DIR)";
-        return Err(Failure::usage(anyhow::anyhow!("nobody could use the drive\n  help: {help}")));
+        return Err(Failure::usage(anyhow::anyhow!(
+            "no client could reach the drive\n  help: {help}"
+        )));
     }
     if args.files.len() > 1 && (others || args.record.is_some()) {
         let what = "several drives are served together to NVMe hosts only\n  help: one leyden serve for each drive that \
@@ -292,7 +294,7 @@ fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
         let is_nobody = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused);
         let what = if is_nobody {
             format!(
-                "nobody serves {image}\n  no answer at {}\n  help: `leyden serve {image} --nbd unix:PATH` does, until \
+                "{image} is not served\n  no answer at {}\n  help: `leyden serve {image} --nbd unix:PATH` does, until \
                  it is ended",
                 socket.display()
             )
@@ -308,13 +310,13 @@ fn ask(image: &Path, ask: &ControlAsk) -> Result<ControlAnswer, Failure> {
 }
 
 fn unexpected(answer: &ControlAnswer) -> Failure {
-    Failure::failed(anyhow::anyhow!("the server answers something else: {answer:?}"))
+    Failure::failed(anyhow::anyhow!("the server sent an unexpected answer: {answer:?}"))
 }
 
 pub(super) fn cut_table(report: &CutReport) -> Table {
     let mut table = Table::default();
     table.row(["power", "off"]);
-    table.row(["commands under way", &count(report.interrupted_commands)]);
+    table.row(["commands in flight", &count(report.interrupted_commands)]);
     table.row(["dumped", &bytes(report.dumped_bytes)]);
     let pages = format!("{} in {} ms", count(report.dumped_pages), ms(report.dump_ns));
     table.row(["pages dumped", &pages]);
@@ -355,7 +357,7 @@ fn status_table(report: &StatusReport) -> Table {
     table.row(["capacity", &bytes(report.capacity_bytes)]);
     table.row(["image", &bytes(report.allocated_bytes)]);
     table.row(["power cuts", &count(report.cuts)]);
-    table.row(["under way", &count(report.pending)]);
+    table.row(["in flight", &count(report.pending)]);
     let served = [
         ("reads", report.reads),
         ("writes", report.writes),

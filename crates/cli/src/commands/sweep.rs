@@ -89,8 +89,8 @@ fn show(folder: &Path, is_json: bool) -> Result<(), Failure> {
     let mut table = Table::default();
     table.row(["shards", &count(u64::from(found.shards))]);
     table.row(["whole", &count(u64::from(found.whole))]);
-    table.row(["under way, or ended early", &count(u64::from(found.begun))]);
-    table.row(["runs in those that are whole", &count(found.rows)]);
+    table.row(["running, or ended early", &count(u64::from(found.begun))]);
+    table.row(["runs in whole shards", &count(found.rows)]);
     table.write(&mut anstream::stdout().lock())?;
     Ok(())
 }
@@ -100,7 +100,7 @@ impl From<SweepError> for Failure {
         match error {
             SweepError::Load(error) => error.into(),
             SweepError::Interrupted { kept, points } => Self::interrupted(format!(
-                "kept {kept} of {points} points; the same command goes on from there"
+                "kept {kept} of {points} points; the same command resumes"
             )),
             error if error.is_io() => Self::io(error),
             error => Self::usage(error),

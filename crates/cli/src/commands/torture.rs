@@ -185,8 +185,8 @@ fn all_reached(summary: &Summary, subject: Subject) -> Result<(), Failure> {
     }
     let lines = short.iter().map(|it| format!("\n  {} (of {}): {}", it.times, it.floor, it.name));
     Err(Failure::failed(anyhow::anyhow!(
-        "{} of what can be reached was reached too seldom:{}\n  help: run 1,000 seeds or more; if that does not \
-         help, what draws them does not get there",
+        "{} points of the coverage are below their floors:{}\n  help: run 1,000 seeds or more; if that does not \
+         help, the draw of seeds does not reach them",
         short.len(),
         lines.collect::<String>()
     )))
@@ -277,7 +277,7 @@ fn refuse_unbuildable(path: &Path, summary: &Summary) -> Result<(), Failure> {
 fn interrupted(args: &TortureArgs) -> Failure {
     match &args.state {
         Some(path) => Failure::interrupted(format_args!(
-            "{} holds what is done; the same command goes on from there",
+            "{} holds the finished seeds; the same command resumes",
             path.display()
         )),
         None => Failure::interrupted("the results are of the seeds that ran"),

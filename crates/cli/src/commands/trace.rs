@@ -55,7 +55,7 @@ fn convert(args: &ConvertArgs, cancel: &Cancel) -> Result<(), Failure> {
     for read in std::iter::once(&args.input).chain(&args.read.hints) {
         if is_same_file(read, &args.output) {
             return Err(Failure::usage(anyhow!(
-                "{}: it is the trace that is read, and what is lost on writing would be lost for good\n  help: give the new trace a name of its own",
+                "{}: this is the trace that is read; losses on writing would be permanent\n  help: give the new trace a name of its own",
                 args.output.display()
             )));
         }

@@ -134,7 +134,7 @@ fn images_are_made_looked_at_and_copied() {
     }
     refused(&["image", "create", "/nowhere/disk.leyden"], 3, "could not be made");
     refused(&["image", "info", env!("CARGO_MANIFEST_DIR")], 3, "image");
-    refused(&["cut", &image], 2, "nobody serves");
+    refused(&["cut", &image], 2, "is not served");
     refused(&["serve", &image, "--nbd", "nowhere"], 2, "unix:PATH");
     refused(&["serve", &image, "--nbd", "tcp:80:80:80"], 2, "tcp:HOST:PORT");
     refused(&["serve", &image, "--fuse", "/nowhere/disk"], 2, "mkdir /nowhere/disk");
@@ -414,7 +414,7 @@ fn the_switch_is_its_owners() {
 fn commands_of_a_served_drive_are_made_to_fail() {
     let folder = tempfile::tempdir().unwrap();
     let image = create(folder.path(), "none");
-    refused(&["fault", &image, "flush"], 2, "nobody serves");
+    refused(&["fault", &image, "flush"], 2, "is not served");
     let server = Server::start(&image, &["--latency", "off"]);
     refused(&["fault", &image, "flash"], 2, "write read, write, flush");
     let said = good(&leyden(&["fault", &image, "flush:nth=2", "read:lba=8+8,times=all"]));

@@ -54,7 +54,7 @@ pub(super) fn notice(served: Served, folder: &Path) -> Result<(), CrashError> {
         .map_err(CrashError::io("a thread"))?;
     let listener = filter().map_err(|error| {
         let help = match error.raw_os_error() {
-            Some(libc::EBUSY) => "something else watches system calls here, as some containers do",
+            Some(libc::EBUSY) => "another program watches system calls here, as in some containers",
             _ => "the container's profile must allow seccomp(2)",
         };
         let problem = format!("cannot notice sync(2): {error}\n  help: {help}");

@@ -21,7 +21,7 @@ pub struct PageCacheConfig {
     /// Share of the cache that may be dirty or being written out before writers have to wait
     /// (`vm.dirty_ratio`).
     pub dirty_ratio: Ratio,
-    /// Write commands that are under way at most (`nr_requests` of the block layer's queue).
+    /// Most write commands in flight (`nr_requests` of the block layer's queue).
     pub writeback_depth: u32,
     /// Time that it takes software to read or write one cached page.
     pub page_io: Span,

@@ -17,8 +17,7 @@ use crate::{ImageError, Places};
 /// The replayed drive has done something else than the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the drive does something else than the recorded one, at step {step} and {time_ns} ns; it was recorded by \
-     leyden {made_by}"
+    "the drive differs from the recorded one at step {step}, {time_ns} ns; it was recorded by leyden {made_by}"
 )]
 pub struct Diverged {
     /// Counted from zero.

@@ -98,7 +98,7 @@ fn over_time(runs: &[Run]) -> Figure {
     figure.size = Size::Wide;
     figure.table = Some(table);
     let note = format!(
-        "What a dump would take at moments drawn from the run's seed, joined by lines. {}",
+        "Energy of a dump at moments drawn from the run's seed, joined by lines. {}",
         spec::key_to_marks(runs, &[])
     );
     let chart = spec::lines_over_time(runs, lines, Unit::Energy, "Energy that a power cut needs");
@@ -136,7 +136,7 @@ fn energy(mut figure: Figure, power: &Power) -> Figure {
     figure.size = Size::Half;
     figure.table = Some(table);
     figure.note(format!(
-        "{}; at worst, whatever the workload; and what the {} of {} hold.",
+        "{}; at worst, for any workload; and the energy of the {} of {}.",
         looked_at(power),
         format::count(bank.parts as f64),
         bank.part.replace('_', " "),

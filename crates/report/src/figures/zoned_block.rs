@@ -66,7 +66,7 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
         };
         figures.push(chunks(named("chunks", "Where chunks lie at the end of the run"), layer));
         figures.push(moved(named("moved-chunks", "Chunks that are moved"), layer));
-        figures.push(random(named("random-zones", "What random zones are for at the end"), layer));
+        figures.push(random(named("random-zones", "Use of random zones at the end"), layer));
     }
     figures
 }
@@ -103,7 +103,7 @@ fn written(layers: &[(&Run, &ZonedBlock)]) -> Figure {
     figure.bars = layers.iter().map(bar).collect();
     figure.table = Some(table);
     figure.note(
-        "What the drives' own garbage collection copies comes on top: see write amplification.",
+        "Copies of the drives' own garbage collection are additional: see write amplification.",
     )
 }
 
@@ -188,7 +188,7 @@ const MOST_ROWS: usize = 20;
 
 fn random(mut figure: Figure, layer: &ZonedBlock) -> Figure {
     if layer.random_zones.is_empty() {
-        return figure.nothing("What random zones are for was not recorded.");
+        return figure.nothing("The use of random zones was not recorded.");
     }
     let count = |it| layer.random_zones.iter().filter(|&&zone| zone == it).count();
     legend(&mut figure, &USES, ["Used for", "Zones"], count);

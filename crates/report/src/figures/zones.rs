@@ -82,7 +82,7 @@ pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
         let moments = Moments::of(run, zones);
         figures.push(states(named("zone-states", "Zones by state, over time"), runs, &moments));
         figures.push(fill(named("pools", "The buffer's regions over time"), runs, &moments));
-        figures.push(waits(named("flush-waits", "What flushes waited for"), zones));
+        figures.push(waits(named("flush-waits", "Data that flushes waited for"), zones));
     }
     figures
 }
@@ -230,8 +230,7 @@ fn waits(mut figure: Figure, zones: &Zones) -> Figure {
     row("Protected data left in the buffer, mean", format::bytes(mean(waits.passed_bytes).round()));
     figure.size = Size::Wide;
     figure.table = Some(table);
-    figure
-        .note("A flush waits for the unprotected data of its moment, and leaves what is protected.")
+    figure.note("A flush waits for the unprotected data of its moment, and skips protected data.")
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub(super) fn dump(record: &RunRecord) -> String {
     };
     let cut = if power.made.is_empty() { "the peak" } else { "the costliest cut" };
     let short = if power.bank.shortfall_uf > 0.0 {
-        format!("; the bank lacks {} of that", format::capacitance(power.bank.shortfall_uf))
+        format!("; the bank lacks {}", format::capacitance(power.bank.shortfall_uf))
     } else {
         String::new()
     };

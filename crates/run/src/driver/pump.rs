@@ -308,7 +308,7 @@ where
     #[cold]
     fn out_of_time(self) -> Measured {
         let mut measured = self.finish(false);
-        let problem = "the simulated clock ran out, after 584 years: what was still to be asked was \
+        let problem = "the simulated clock ran out, after 584 years: the remaining requests were \
                        left out";
         measured.warnings.push(problem.to_owned());
         measured

@@ -19,7 +19,7 @@ pub(super) fn warning(scenario: &Scenario, record: &RunRecord) -> Option<String>
     let [first, .., last] = record.steadiness.waf_by_third[..] else { return None };
     Some(format!(
         "the drive was not in a steady state: write amplification went from {first:.2} in the first third of \
-         what was measured to {last:.2} in the last; let it settle under this very work \
+         the measured part to {last:.2} in the last; let it settle under this very work \
          (run.ramp.settle = \"1 %\"), or leave out more of it (run.ramp.requests)"
     ))
 }

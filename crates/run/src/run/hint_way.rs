@@ -26,7 +26,7 @@ pub(super) fn idle(scenario: &Scenario, measured: &Measured) -> Option<String> {
             measured.hints
         )),
         (Some(_), false) => Some(
-            "host.hints did nothing, as nobody announced anything: name a file of hints as \
+            "host.hints did nothing, as nothing was announced: name a file of hints as \
              workload.trace.hints, or add a host.page_cache"
                 .to_owned(),
         ),

@@ -11,7 +11,7 @@ pub enum DirectError {
     #[error("the drive says {0:?}")]
     Drive(Status),
     /// The power failed while the command was under way.
-    #[error("the power failed while the command was under way")]
+    #[error("the power failed while the command was in flight")]
     PowerLost,
     /// The power is off already, or on.
     #[error("the power is {0} already")]

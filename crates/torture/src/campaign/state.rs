@@ -93,7 +93,7 @@ pub enum StateError {
     },
     /// It is another campaign's.
     #[error(
-        "{} is of another campaign: {problem}\n  help: use another file, or go on as it began",
+        "{} is of another campaign: {problem}\n  help: use another file, or the options of that campaign",
         path.display()
     )]
     Other {

@@ -65,7 +65,7 @@ pub enum ErrorKind {
         remedy: Cow<'static, str>,
     },
     /// The first bytes are of no format we know.
-    #[error("its format can't be told from how it begins: `{}`", excerpt(begins))]
+    #[error("its beginning is of no known format: `{}`", excerpt(begins))]
     UnknownFormat {
         /// Its first line, or its first bytes.
         begins: Vec<u8>,
@@ -81,7 +81,7 @@ pub enum ErrorKind {
         remedy: String,
     },
     /// Something follows the end of a compressed stream.
-    #[error("something else follows its compressed data")]
+    #[error("other data follows its compressed data")]
     Trailing,
     /// It is what it is, but not something we read.
     #[error("{what}")]
@@ -191,7 +191,7 @@ impl ErrorKind {
                 return Some(remedy.clone().into());
             }
             Self::Trailing => {
-                "Write what was compressed, without the tail, to a file of its own: `gzip -dcq FILE >TRACE`"
+                "Write the unpacked data, without the tail, to a file of its own: `gzip -dcq FILE >TRACE`"
             }
             Self::Empty { remedy, .. } => return Some(remedy.clone()),
             Self::Unsupported { remedy, .. } => remedy,

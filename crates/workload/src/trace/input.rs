@@ -53,7 +53,7 @@ impl<R: Read> Read for Counted<R> {
 
 /// Something that is no gzip member follows one.
 #[derive(Debug, thiserror::Error)]
-#[error("something else follows the compressed data")]
+#[error("other data follows the compressed data")]
 struct Tail;
 
 /// The members of a gzip file, one after another. Zeroes behind the last are padding, as to gzip(1).

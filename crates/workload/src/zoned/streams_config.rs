@@ -23,7 +23,7 @@ pub struct ZoneJobConfig {
     pub zones: u32,
     /// Bytes of a write; with `log`, of a record.
     pub block_size: Bytes,
-    /// Writes of a stream that are under way at once.
+    /// Writes of a stream in flight at once.
     pub queue_depth: u32,
     /// Writes ask for protection (the PLP flag).
     pub plp: bool,
@@ -77,7 +77,7 @@ impl ZoneJobConfig {
     pub fn check(&self, layout: &ZoneLayout, left: u32) -> Result<(), ConfigError> {
         if self.streams == 0 || self.zones <= self.streams || self.zones > left {
             let problem = format!(
-                "{} zones for {} streams: a stream needs one and another to go on to, and {left} of the \
+                "{} zones for {} streams: a stream needs one and a next one, and {left} of the \
                  drive's {} zones are left",
                 self.zones, self.streams, layout.zones
             );

@@ -60,7 +60,7 @@ fn chart_of(id: &str, points: &[Point]) -> Figure {
     let chart =
         Chart { across: Across::Capacitance, unit: Unit::Iops, lines, rows: Vec::new(), spec };
     figure
-        .note("By what is protected of the mapping table. The table below has all designs.")
+        .note("By the protected share of the mapping table. The table below has all designs.")
         .chart(chart)
 }
 

@@ -267,6 +267,6 @@ fn workload_table(rows: &[WorkloadRow], traced: bool, title: &str) -> Figure {
     figure.table = Some(table);
     figure.note(
         "In order of arrival, 1 % of the mapping table protected. D: data that the host wrote. M: \
-         mapping pages. Footprints are of the whole workload, the rest of what was measured.",
+         mapping pages. Footprints are of the whole workload, the rest of the measured part.",
     )
 }

@@ -87,7 +87,7 @@ pub(crate) fn sections(cells: &[Finished<'_>]) -> Vec<Section> {
         Section::new("stores", "A key-value store (Selective-PLP, figures 10 to 13)", figures),
         Section::new(
             "stores-hang-on",
-            "What the ratios hang on, and what the published order exposes",
+            "Causes of the ratios, and exposed data of the published order",
             vec![changes(cells), exposed(cells)],
         ),
     ]
@@ -209,7 +209,7 @@ fn changed<'a>(cells: &[Finished<'a>], change: &str, region: &str) -> Option<&'a
 
 /// What the orders of syncs leave exposed.
 fn exposed(cells: &[Finished<'_>]) -> Figure {
-    let mut figure = Figure::new("stores-exposed", "What a power cut could take for good");
+    let mut figure = Figure::new("stores-exposed", "Data that a power cut could lose");
     figure.size = Size::Wide;
     let mut table = Table::new(["Order of syncs", "Protected", "Exposed, mean", "most", "MiB/s"]);
     let orders = [("sound", CHANGES[0].1), ("published", CHANGES[CHANGES.len() - 1].1)];

@@ -47,7 +47,7 @@ pub(crate) fn sections(cells: &[Finished<'_>], databases: &[FinishedDatabase<'_>
         ));
         sections.push(Section::new(
             "zombie-channel",
-            "What announcing costs (section 5.2.5)",
+            "Cost of announcing (section 5.2.5)",
             vec![channels(cells)],
         ));
     }
@@ -96,7 +96,7 @@ fn by_reads(cells: &[Finished<'_>]) -> Vec<Figure> {
             })
         })
         .into();
-    let mut figure = Figure::new("zombie-table3", "What the drive knows of the cache (table 3)");
+    let mut figure = Figure::new("zombie-table3", "The drive's knowledge of the cache (table 3)");
     let mut table = Table::new(["Reads per write", "Zombie data", "Of the dirty data"]);
     let mut rows: Vec<_> = cells.iter().filter(|(cell, _)| cell.is_cold).collect();
     rows.sort_by_key(|(cell, _)| cell.reads);

@@ -27,7 +27,7 @@ const EFFECTS: [Effect; 3] = [
     (
         &["device.buffer.region"],
         |record| record.host.flushes,
-        "nothing was flushed: the region says what a flush waits for, and what a power cut takes",
+        "nothing was flushed: the region decides the work of a flush and the loss of a power cut",
     ),
 ];
 

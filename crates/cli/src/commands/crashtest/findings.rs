@@ -112,7 +112,7 @@ pub(super) fn shrink(args: &SeedArgs, cancel: &Cancel) -> Result<(), Failure> {
     let (session, mut seed, recorded, mut pool) = opened(args, cancel)?;
     if !seed.state.after.is_empty() {
         return Err(Failure::usage(anyhow::anyhow!(
-            "{}: what a second cut left is not made small\n  help: replay it, with --run or --copy to look into it",
+            "{}: a state after a second cut cannot be shrunk\n  help: replay it, with --run or --copy to look into it",
             args.finding.display()
         )));
     }

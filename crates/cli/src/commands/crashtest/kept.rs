@@ -13,7 +13,7 @@ pub(super) const PAGE: &str = "report.html";
 /// Of a check that passes whatever is lost.
 pub(super) fn blind(summary: &Summary) -> String {
     format!(
-        "the check passes {}: it does not see what a power cut takes\n  help: let the work acknowledge what it has made \
+        "the check passes {}: it does not notice lost data\n  help: let the work acknowledge what it has made \
          durable (a line to $LEYDEN_ACK), and let the check look for it",
         summary.liar()
     )
@@ -75,9 +75,9 @@ pub(super) struct Lost {
 }
 
 /// Of a drive whose capacitors save no data of the host's.
-pub(super) const UNPROTECTED: &str = "no capacitor can help here: with device.buffer.region = \"none\" the bank saves the mapping table only, and what was \
+pub(super) const UNPROTECTED: &str = "no capacitor can help here: with device.buffer.region = \"none\" the bank saves the mapping table only, and data \
      acknowledged without a flush is lost with any bank. A smaller bank may even seem to lose less: where it does not \
-     save the table, recovery scans all of flash, and finds writes that were promised to nobody\n  help: record with \
+     save the table, recovery scans all of flash, and finds writes that were never flushed\n  help: record with \
      --set device.buffer.region=full";
 
 /// Writes `value` as the file `name` of the folder.
@@ -114,7 +114,7 @@ pub(super) fn unrecorded(error: CrashError) -> Failure {
 /// The exit code of a crash test that could not be made.
 pub(super) fn failure(error: CrashError) -> Failure {
     match error {
-        CrashError::Interrupted => Failure::interrupted("what was recorded is kept"),
+        CrashError::Interrupted => Failure::interrupted("the recording is kept"),
         CrashError::Io(..)
         | CrashError::Machine(_)
         | CrashError::Write(_)

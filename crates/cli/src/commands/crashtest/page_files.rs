@@ -113,7 +113,7 @@ fn findings(
             let into = moment_ns(history, state.at).saturating_sub(begin);
             let mut taken = history.lost_words(state);
             if taken.is_empty() {
-                taken.push("nothing is lost: what is there at this moment is the fault".to_owned());
+                taken.push("nothing is lost: the data of this moment fails the check".to_owned());
             }
             told.push(CrashFinding {
                 why: Vec::new(),

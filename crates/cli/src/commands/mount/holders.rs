@@ -49,7 +49,7 @@ impl Device {
             }
         }
         match found.len() {
-            0 => "nobody that can be seen from here".to_owned(),
+            0 => "by no process that is visible from here".to_owned(),
             count if count > SHOWN => {
                 format!("{}; and {} more", found[..SHOWN].join("; "), count - SHOWN)
             }

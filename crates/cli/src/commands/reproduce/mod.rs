@@ -158,7 +158,7 @@ fn default_cache() -> Result<PathBuf, Failure> {
 fn outcome(results: &Results, specs: &BTreeSet<RunSpec>) -> Result<(), Failure> {
     if results.interrupted {
         let (done, of) = (results.records.len(), specs.len());
-        let kept = format!("{done} of {of} runs are kept; the same command goes on from there");
+        let kept = format!("{done} of {of} runs are kept; the same command resumes");
         return Err(Failure::interrupted(kept));
     }
     match results.failures.iter().next() {

@@ -80,7 +80,7 @@ fn by_arithmetic(args: &SizeArgs, loaded: &Loaded) -> Result<(), Failure> {
         let option = if args.worst { "--worst" } else { "--fleet" };
         return Err(Failure::usage(anyhow::anyhow!(
             "{} has a zoned drive, and {option} compares protections of a mapping table\n  help: leave {option} out: \
-             what a zoned drive's protected region takes at worst is in the tables that follow",
+             the tables that follow have the worst case of a zoned drive's protected region",
             args.file
         )));
     }

@@ -308,8 +308,8 @@ fn refused_of_trace(scenario: &Scenario, refused: u64) -> Option<String> {
     let zone_size = scenario.device.zoned.as_ref()?.zone_size;
     (scenario.workload.trace.is_some() && refused > 0).then(|| {
         format!(
-            "{refused} commands of the trace were refused: give device.zoned.zone_size (now {zone_size}) and \
-             zone_capacity what the traced drive had, and a trace that begins with empty zones"
+            "{refused} commands of the trace were refused: set device.zoned.zone_size (now {zone_size}) and \
+             zone_capacity to those of the traced drive, and use a trace that begins with empty zones"
         )
     })
 }

@@ -160,7 +160,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
         (
             device.needs_superblocks(),
             "host.zoned_block.journal.recognise",
-            "a superblock is bytes, and a simulation has none: \"class\" or \"range\" can be told",
+            "a superblock is bytes, and a simulation has none: use \"class\" or \"range\"",
         ),
         (
             !scenario.run.cut.is_empty(),
@@ -175,7 +175,7 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), RunError> {
         (
             scenario.run.ramp.settle.is_some(),
             "run.ramp.settle",
-            "what settles here is reclaim, and nothing watches that: give run.ramp.requests",
+            "reclaim would have to settle, and is not watched: give run.ramp.requests",
         ),
         (
             scenario.precondition != PreconditionConfig::default(),

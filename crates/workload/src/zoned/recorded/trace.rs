@@ -78,7 +78,7 @@ pub enum FileTraceError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     /// It is something else.
-    #[error("it does not begin with `{HEAD}`: name what the plugin wrote with trace:FILE")]
+    #[error("it does not begin with `{HEAD}`: name a file that the plugin wrote with trace:FILE")]
     Foreign,
     /// It ends early.
     #[error("it has no line `end`: its program was killed; record it again")]

@@ -163,8 +163,8 @@ impl Config {
         for (slots, least) in pools.into_iter().filter(|&(slots, _)| slots > 0) {
             if slots < least || slots > 1 << 30 {
                 let problem = format!(
-                    "a pool of {} is not between {} (what {active_zones} active zones gather for a page \
-                     each, and Zone Random Write Areas) and 2^30 mapping units: change the sizes of \
+                    "a pool of {} is not between {} (a page of data for each of {active_zones} \
+                     active zones, and Zone Random Write Areas) and 2^30 mapping units: change the sizes of \
                      the buffer, or zoned.max_active",
                     Bytes::new(slots * u64::from(unit_bytes)),
                     Bytes::new(least * u64::from(unit_bytes)),

@@ -71,7 +71,7 @@ pub(super) fn read(
         .or_else(|_| serde_json::from_str::<Saved>(json).map(|run| vec![run]));
     let runs = runs.map_err(|error| {
         Diagnostic::new(format!("{file} is neither a scenario nor a run record or report: {error}"))
-            .help("name a scenario, which is TOML, or what `leyden run --out` or `--report` has written")
+            .help("name a scenario, which is TOML, or a file that `leyden run --out` or `--report` has written")
     })?;
     let names = || runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>();
     let run = match (wanted, runs.as_slice()) {

@@ -187,7 +187,7 @@ impl MapConfig {
         if let Some(entries) = self.entries_per_page
             && !(1..=most).contains(&entries)
         {
-            let problem = format!("{entries} is not in 1..={most}, what fits in a flash page");
+            let problem = format!("{entries} is not in 1..={most}, the entries of a flash page");
             return Err(ConfigError::new("map.entries_per_page", problem));
         }
         if let ProtectionConfig::Partial(partial) = &self.protection

@@ -387,7 +387,7 @@ impl Drive {
         match done.first().map(|done| done.status) {
             Some(Status::Success) => Ok(()),
             other => {
-                let what = format!("the drive could not do what it was asked: {other:?}");
+                let what = format!("the drive could not execute the command: {other:?}");
                 Err(std::io::Error::other(what).into())
             }
         }

@@ -27,7 +27,7 @@ Usage: cargo xtask tidy
        cargo xtask planted [--tests] [--list FILE] [--profile PROFILE] [--quiet] [NAME]...
 
   tidy    check which crates depend on which, circles between files, the size of files and types,
-          module docs, comments without a noun, unsafe code, left-overs, policy registries, paths
+          module docs, comments and messages without a noun, unsafe code, left-overs, policy registries, paths
           of one machine, the documentation's links and figures, whether the C header is current, and
           whether every planted bug fits the sources
   figures check every number in the tables of docs/papers and docs/notebooks against the saved

@@ -19,7 +19,7 @@ A plan:
   device.ftl.gc.victim = [\"greedy\", \"cost_benefit\"]
   device.ftl.over_provisioning = [\"7 %\", \"12 %\", \"28 %\"]
 
-A shard that ended early goes on where it was. A point that cannot be run is a row that says why.
+A shard that ended early is resumed. A point that cannot be run is a row that says why.
 
 Exit codes: 1 if a point failed; its row and all others are kept.";
 

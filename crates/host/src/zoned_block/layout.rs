@@ -110,7 +110,7 @@ impl Layout {
         if layout.active < 3 {
             let problem = format!(
                 "the zoned member allows {} active zones, and 3 are needed: for its label, for a \
-                 chunk, and for what reclaim writes; raise zoned.max_active",
+                 chunk, and for the writes of reclaim; raise zoned.max_active",
                 layout.active
             );
             return Err(ConfigError::new("zoned.max_active", problem));

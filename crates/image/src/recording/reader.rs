@@ -73,7 +73,7 @@ impl Recording {
                 }
             }
         }
-        building.ok_or_else(|| damaged("it breaks off before it says of what drive it is"))?.end()
+        building.ok_or_else(|| damaged("it breaks off before it names its drive"))?.end()
     }
 
     /// What drive it is of.

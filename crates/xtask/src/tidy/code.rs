@@ -1,13 +1,25 @@
-//! Rust source without its comments and literals, so that rules see code only.
+//! Rust source without its comments and literals, so that rules see code only; and its string literals alone.
+
+use std::ops::Range;
 
 /// Replaces comments and the insides of string, byte and character literals by spaces. Line breaks
 /// stay where they are, so positions keep their lines.
 pub(crate) fn only(source: &str) -> String {
-    let mut scanner = Scanner { rest: source, out: String::with_capacity(source.len()) };
+    scan(source).out
+}
+
+/// Where the string literals of `source` lie, with their quotes.
+pub(super) fn strings(source: &str) -> Vec<Range<usize>> {
+    scan(source).strings
+}
+
+fn scan(source: &str) -> Scanner<'_> {
+    let out = String::with_capacity(source.len());
+    let mut scanner = Scanner { rest: source, out, strings: Vec::new() };
     while !scanner.rest.is_empty() {
         scanner.step();
     }
-    scanner.out
+    scanner
 }
 
 /// The line, counted from 1, of byte `at` of `text`.
@@ -25,7 +37,9 @@ pub(crate) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = us
 
 struct Scanner<'a> {
     rest: &'a str,
+    /// As long as what was read.
     out: String,
+    strings: Vec<Range<usize>>,
 }
 
 impl Scanner<'_> {
@@ -36,9 +50,9 @@ impl Scanner<'_> {
         } else if rest.starts_with("/*") {
             self.blank(block_comment(rest));
         } else if let Some(length) = raw_string(rest).filter(|_| !self.in_word()) {
-            self.blank(length);
+            self.string(length);
         } else if rest.starts_with('"') {
-            self.blank(quoted(rest, '"'));
+            self.string(quoted(rest, '"'));
         } else if let Some(length) = character(rest) {
             self.blank(length);
         } else {
@@ -51,6 +65,12 @@ impl Scanner<'_> {
     /// True if what comes next continues a name, like the `r` of `for`.
     fn in_word(&self) -> bool {
         self.out.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+    }
+
+    fn string(&mut self, length: usize) {
+        let from = self.out.len();
+        self.strings.push(from..from + length);
+        self.blank(length);
     }
 
     fn blank(&mut self, length: usize) {

@@ -11,6 +11,7 @@ mod header;
 mod layers;
 mod leftovers;
 mod links;
+mod messages;
 mod modules;
 mod policies;
 mod prose;
@@ -57,6 +58,7 @@ impl fmt::Display for Finding {
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     const RULES: &[fn(&Tree) -> Vec<Finding>] = &[
         layers::check,
+        messages::check,
         modules::check,
         circles::check,
         types::check,

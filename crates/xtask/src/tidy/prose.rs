@@ -160,7 +160,7 @@ fn words_of(line: &str) -> usize {
 }
 
 /// Headless clauses and words of the list: line and words.
-fn clumsy(text: &str) -> Vec<(usize, String)> {
+pub(super) fn clumsy(text: &str) -> Vec<(usize, String)> {
     let lines: Vec<_> = prose(text).collect();
     let mut words: Vec<(usize, &str)> = Vec::new();
     for (number, line) in &lines {

@@ -216,7 +216,7 @@ pub(super) fn audit(
     let (one, all) = if is_files { ("sync", "syncs") } else { ("flush", "flushes") };
     writeln!(out, "with every {one}: {}", audit.as_it_is.headline())?;
     if !is_audited {
-        writeln!(out, "no {one} was left out: what breaks with all of them says nothing of one")?;
+        writeln!(out, "no {one} was left out: the test already fails with all of them")?;
         return super::verdict(&audit.as_it_is);
     }
     let flushes = &audit.flushes;

@@ -13,8 +13,8 @@ pub(super) const PAGE: &str = "report.html";
 /// Of a check that passes whatever is lost.
 pub(super) fn blind(summary: &Summary) -> String {
     format!(
-        "the check passes {}: it does not notice lost data\n  help: let the work acknowledge what it has made \
-         durable (a line to $LEYDEN_ACK), and let the check look for it",
+        "the check passes {}: it does not notice lost data\n  help: let the work acknowledge its durable data (a line to \
+         $LEYDEN_ACK), and let the check look for it",
         summary.liar()
     )
 }
@@ -27,7 +27,7 @@ pub(super) fn fails(summary: &Summary) -> String {
     };
     format!(
         "the check fails on {end}, where nothing is lost: no other state was tried\n  help: try the check in the folder \
-         where the run was recorded; work.log has what the work said"
+         where the run was recorded; work.log has the output of the work"
     )
 }
 

@@ -51,7 +51,7 @@ pub(super) fn unwritten(timeline: &Timeline) -> Option<String> {
     (after > (during / 10).max(256 << 10)).then(|| {
         format!(
             "{} were written when the work had ended, by unmounting: the kernel writes unsynced data back 5 to 30 s later, \
-             and no state has it\n  help: to have it in states, let the work go on, or end with `sync -f $LEYDEN_MOUNT`",
+             and no state has it\n  help: to have it in states, let the work run longer, or end it with `sync -f $LEYDEN_MOUNT`",
             bytes(after)
         )
     })
@@ -111,7 +111,7 @@ pub(super) fn line(model: &ModelSummary) -> String {
     let rate = model.states as f64 / model.seconds.max(1e-9);
     line.extend(["; ", &count(model.repeats), " repeats left out"]);
     if model.inferred > 0 {
-        line.extend([", ", &count(model.inferred), " known from what earlier ones read"]);
+        line.extend([", ", &count(model.inferred), " known from the reads of earlier ones"]);
     }
     line.extend(["; ", &number(rate), " states/s"]);
     line

@@ -47,7 +47,7 @@ pub(super) fn show(sizing: &ZoneSizing, out: &mut dyn Write) -> std::io::Result<
     writeln!(
         out,
         "*: the scenario's own. Speeds: runs of {} commands. Zones open: with as much of the protected region each\n\
-         as the scenario's have. At most: with no more than a page each. Random write areas: beside what the\n\
+         as the scenario's have. At most: with no more than a page each. Random write areas: beside the data that the\n\
          scenario's active zones gather.",
         count(sizing.commands),
     )

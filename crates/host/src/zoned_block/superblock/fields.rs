@@ -6,7 +6,7 @@ use super::Why;
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Why> {
     let part = at.checked_add(N).and_then(|end| bytes.get(at..end));
     part.and_then(|part| part.try_into().ok())
-        .ok_or(Why::Unbelievable("what was read is shorter than what is looked for in it"))
+        .ok_or(Why::Unbelievable("the data read is shorter than its fields"))
 }
 
 pub(super) fn le16(bytes: &[u8], at: usize) -> Result<u16, Why> {

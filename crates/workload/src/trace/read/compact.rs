@@ -206,7 +206,7 @@ impl Compact {
     fn end(&self, requests: u64, input: &mut Input) -> Result<(), ErrorKind> {
         let found = Declared { requests: self.requests, end_sector: self.end_sector };
         if requests != self.requests || self.declared.is_some_and(|declared| declared != found) {
-            return Err(ErrorKind::Corrupt("it doesn't hold what its header declares"));
+            return Err(ErrorKind::Corrupt("its content differs from its header"));
         }
         if input.hold(1)? {
             return Err(ErrorKind::Corrupt("something follows its end block"));

@@ -11,8 +11,10 @@
 //! - Nobody waits for the pool for longer than [`POOL_WAIT`].
 //! - Requests get the pool in their order; those of clients that have taken a reply go before those of clients that have
 //!   not. So who is thrown out of the way, and comes again, stands behind all that waited.
+//! - Bytes that come back are given to those that wait by who returns them: only who has got them wakes up. Hundreds that
+//!   wait cost no more than one.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -95,29 +97,61 @@ impl Limits {
 #[derive(Debug)]
 struct Pool {
     left: usize,
-    /// Requests that wait for it, first come first.
-    waiting: BTreeSet<Place>,
+    /// Requests that wait for it, who goes first first. One that has got its bytes is not among them any more.
+    waiting: BTreeMap<Place, Waiter>,
     /// The number of the next one that waits.
     next: u64,
 }
 
-/// Where a request stands among those that wait: whether its client has never taken a reply, then its number.
-type Place = (bool, u64);
+/// Who asks for a part of the pool: those that go first first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Applicant {
+    /// A request that has a part already: to let it wait behind others would make them wait for it.
+    UnderWay,
+    /// One of a client that has taken a reply.
+    Known,
+    /// One of a client that never has.
+    New,
+}
 
-/// Who asks for a part of the pool.
-#[derive(Clone, Copy, Debug)]
-struct Applicant {
-    /// Its client has never taken a reply.
-    is_new: bool,
-    /// It has a part already: to let it wait behind others would make them wait for it.
-    is_under_way: bool,
+/// Where a request stands among those that wait: behind those of its kind that came before.
+type Place = (Applicant, u64);
+
+/// A request that waits.
+#[derive(Debug)]
+struct Waiter {
+    bytes: usize,
+    turn: Arc<Condvar>,
+}
+
+impl Pool {
+    /// True if a request that comes now, for so many bytes, need not wait.
+    fn has_room(&self, bytes: usize, who: Applicant) -> bool {
+        let goes_first = || self.waiting.keys().next().is_none_or(|&(first, _)| who < first);
+        self.left >= bytes && (who == Applicant::UnderWay || goes_first())
+    }
+
+    /// Who gets bytes next, if there are enough: requests under way in any order, the others in theirs.
+    fn first(&self) -> Option<Place> {
+        let fits = |waiter: &Waiter| waiter.bytes <= self.left;
+        let mut under_way = self.waiting.iter().take_while(|it| it.0.0 == Applicant::UnderWay);
+        let first = self.waiting.first_key_value();
+        under_way.find(|it| fits(it.1)).or(first.filter(|it| fits(it.1))).map(|it| *it.0)
+    }
+
+    /// Gives what is there to those that wait.
+    fn hand_out(&mut self) {
+        while let Some(waiter) = self.first().and_then(|place| self.waiting.remove(&place)) {
+            self.left -= waiter.bytes;
+            waiter.turn.notify_one();
+        }
+    }
 }
 
 /// The pool of a server.
 #[derive(Debug)]
 pub(crate) struct Budget {
     pool: Mutex<Pool>,
-    changed: Condvar,
 }
 
 /// No memory is left for a request.
@@ -126,8 +160,8 @@ pub(crate) struct Full;
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
-        let pool = Pool { left: limits.pool_bytes(), waiting: BTreeSet::new(), next: 0 };
-        Self { pool: Mutex::new(pool), changed: Condvar::new() }
+        let pool = Pool { left: limits.pool_bytes(), waiting: BTreeMap::new(), next: 0 };
+        Self { pool: Mutex::new(pool) }
     }
 
     // Counters are whole at every moment.
@@ -138,34 +172,31 @@ impl Budget {
     /// Takes bytes, if they are there or come within `patience`.
     fn take(&self, bytes: usize, who: Applicant, patience: Duration) -> Result<(), Full> {
         let mut pool = self.lock();
-        let goes_first = |pool: &Pool, place: Place| {
-            who.is_under_way || pool.waiting.first().is_none_or(|first| *first >= place)
-        };
-        let place = (who.is_new, pool.next);
-        if pool.left < bytes || !goes_first(&pool, place) {
-            if patience.is_zero() {
-                return Err(Full);
-            }
-            pool.next += 1;
-            pool.waiting.insert(place);
-            let must_wait = |it: &mut Pool| it.left < bytes || !goes_first(it, place);
-            let waited = self.changed.wait_timeout_while(pool, patience, must_wait);
-            let (waited, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            pool = waited;
-            pool.waiting.remove(&place);
-            self.changed.notify_all(); // another one is first now
-            if timeout.timed_out() {
-                return Err(Full);
-            }
+        if pool.has_room(bytes, who) {
+            pool.left -= bytes;
+            return Ok(());
         }
-        pool.left -= bytes;
+        if patience.is_zero() {
+            return Err(Full);
+        }
+        let (place, turn) = ((who, pool.next), Arc::new(Condvar::new()));
+        pool.next += 1;
+        pool.waiting.insert(place, Waiter { bytes, turn: Arc::clone(&turn) });
+        let waits = |it: &mut Pool| it.waiting.contains_key(&place);
+        let waited = turn.wait_timeout_while(pool, patience, waits);
+        let (mut pool, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if pool.waiting.remove(&place).is_some() {
+            pool.hand_out(); // another one is first now
+            return Err(Full);
+        }
         Ok(())
     }
 
     fn give(&self, bytes: usize) {
         if bytes > 0 {
-            self.lock().left += bytes;
-            self.changed.notify_all();
+            let mut pool = self.lock();
+            pool.left += bytes;
+            pool.hand_out();
         }
     }
 
@@ -291,12 +322,20 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
+    const fn applicant(&self, taken: &Taken) -> Applicant {
+        match (self.pooled, taken.is_new) {
+            (1.., _) => Applicant::UnderWay,
+            (0, false) => Applicant::Known,
+            (0, true) => Applicant::New,
+        }
+    }
+
     /// Takes more bytes; calls `before` if it has to wait.
     pub(crate) fn grow(&mut self, bytes: usize, mut before: impl FnMut()) -> Result<(), Full> {
         let mut taken = self.window.lock();
         let missing = taken.missing(bytes);
         if missing > 0 {
-            let who = Applicant { is_new: taken.is_new, is_under_way: self.pooled > 0 };
+            let who = self.applicant(&taken);
             drop(taken);
             let budget = &self.window.budget;
             if budget.take(missing, who, Duration::ZERO).is_err() {
@@ -324,7 +363,7 @@ impl Permit {
         }
         let missing = taken.missing(bytes);
         if missing > 0 {
-            let who = Applicant { is_new: taken.is_new, is_under_way: self.pooled > 0 };
+            let who = self.applicant(&taken);
             self.window.budget.take(missing, who, Duration::ZERO)?;
         }
         taken.add(bytes, missing);
@@ -332,6 +371,11 @@ impl Permit {
         self.bytes += bytes;
         self.pooled += missing;
         Ok(())
+    }
+
+    /// True if it has a part of what all clients share.
+    pub(crate) const fn is_pooled(&self) -> bool {
+        self.pooled > 0
     }
 
     /// Takes over what `other` holds.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, UCred};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred};
 
 use crate::clock::wall;
 
@@ -329,6 +329,18 @@ impl Socket {
             Self::Unix(stream) => rustix::net::sockopt::socket_peercred(stream).ok(),
             Self::Tcp(_) => None,
         }
+    }
+
+    /// True if the other side has closed it: nobody reads replies. Over TCP that is known as soon as something was sent
+    /// that was not taken. Who has only ended its requests may still read.
+    pub(crate) fn is_gone(&self) -> bool {
+        // To send nothing fails where something could not be sent.
+        let nothing = |fd| rustix::net::send(fd, &[], SendFlags::NOSIGNAL);
+        match self {
+            Self::Unix(stream) => nothing(stream.as_fd()),
+            Self::Tcp(stream) => nothing(stream.as_fd()),
+        }
+        .is_err()
     }
 
     /// Ends it, for both sides and for all who wait for it.

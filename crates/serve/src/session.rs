@@ -143,6 +143,10 @@ impl<P: Protocol> Session<'_, P> {
                 self.discard(length)?;
                 return self.refuse(&request);
             };
+            if entered.is_pooled() && self.stream.get_ref().is_gone() {
+                self.window.leave(); // it may have left while it waited for memory
+                return Ok(());
+            }
             permit = Some(entered);
         }
         let before = self.protocol.payload_so_far(&request);

@@ -138,6 +138,11 @@ impl Reader {
         self.passing = None;
     }
 
+    /// True if its client has closed it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.stream.socket().is_gone()
+    }
+
     /// When what was read last had come in.
     pub(crate) const fn came_in(&self) -> Instant {
         self.came_in

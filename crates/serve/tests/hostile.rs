@@ -141,6 +141,41 @@ fn requests_of_a_client_that_has_gone_are_not_served() {
     assert!(now < sent / 2, "{now} of {sent} were read");
 }
 
+/// The same of large requests, which wait for memory before the drive is asked.
+#[test]
+fn requests_that_wait_for_memory_end_with_their_client() {
+    let _alone = ALONE.lock();
+    let limits = Limits::new(64 << 20, 12).unwrap();
+    let served = Served::within(Region::None, Pace::Untimed, limits);
+    let reads = || match control::ask(&served.image(), &ControlAsk::Status).unwrap() {
+        ControlAnswer::Status(status) => status.reads,
+        other => panic!("{other:?}"),
+    };
+    let holders: Vec<_> = (0..2).map(|_| served.client()).collect();
+    let large = holders[0].bytes.min(16 << 20) as u32;
+    let ask = |mut client: Client| {
+        client.send(0, READ, 0, 0, large, &[]);
+        client
+    };
+    let holders: Vec<_> = holders.into_iter().map(ask).collect();
+    while reads() < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let waiting: Vec<_> = (0..8).map(|_| ask(served.client())).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    drop(waiting);
+    drop(holders);
+    // Behind all that was asked before, if that is still served.
+    let mut honest = served.client();
+    honest.stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    assert_eq!(honest.read(0, large).unwrap().len(), large as usize);
+    let count = reads();
+    assert!(
+        count <= 5,
+        "{count} reads: the holders' 2, the honest one's, and those of clients that have gone"
+    );
+}
+
 #[test]
 fn a_write_that_is_announced_and_never_comes_takes_no_memory() {
     let _alone = ALONE.lock();

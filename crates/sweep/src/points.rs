@@ -217,7 +217,7 @@ mod tests {
              [[points]]\n'device.ftl.map.protection' = { policy = 'partial', protected = '50 %' }",
         );
         let values = |index| plan.point(index).unwrap().values.join("");
-        assert_eq!(plan.columns(), ["device.ftl.map.protection"]);
+        assert_eq!(plan.columns(), ["config.device.ftl.map.protection"]);
         assert_eq!(values(0), "full");
         assert!(values(1).contains("policy") && values(1).contains("50 %"), "{}", values(1));
         // Bare keys are parts of keys, as everywhere.

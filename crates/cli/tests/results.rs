@@ -423,7 +423,7 @@ fn a_conversion_never_replaces_what_it_reads() {
     ] {
         let output = convert(args);
         ends_with(&output, 2);
-        assert!(stderr(&output).contains("it is the trace that is read"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("this is the trace that is read"), "{}", stderr(&output));
         assert_eq!(fs::read_to_string(path.join("a.csv")).unwrap(), text, "{args:?}");
     }
     ends_with(&convert(&["a.csv", "b.csv"]), 0);
@@ -457,7 +457,11 @@ fn columns_are_described_by_a_flag_or_a_key() {
     assert!(stderr(&output).contains("no unit of s, ms"), "{}", stderr(&output));
     let output = run(path, &["trace", "info", "nvme.txt"]);
     ends_with(&output, 2);
-    assert!(stderr(&output).contains("begins: `# ns`"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("beginning is of no known format: `# ns`"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

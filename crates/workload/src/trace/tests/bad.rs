@@ -54,8 +54,8 @@ fn our_csv() {
     refused(Some(Format::Csv), b"0,W,8,8\n", Place::Line(1), "first line isn't");
     refused(None, b"", Place::File, "no request in it");
     refused(None, b"\n\n", Place::File, "no request in it");
-    refused(None, b"\x00\x01\x02\x03", Place::File, "format can't be told");
-    refused(None, "t\0i\0m\0e\0".as_bytes(), Place::File, "format can't be told");
+    refused(None, b"\x00\x01\x02\x03", Place::File, "beginning is of no known format");
+    refused(None, "t\0i\0m\0e\0".as_bytes(), Place::File, "beginning is of no known format");
     let zero = b"time_us,op,lba,len\n0,H,8,0\n";
     refused(None, zero, Place::File, "1 records were skipped");
 }

@@ -182,7 +182,7 @@ class _Tried:
         self._sweeps += 1
         base = os.fspath(self._base)
         if os.path.exists(base):
-            base = os.path.abspath(base)
+            base = os.path.relpath(base)  # a plan's files travel if they are named relative to it
         plan = {"base": base, "seeds": seeds, "set": self._set, "points": points}
         out = None if self._out is None else Path(self._out, f"sweep-{self._sweeps:04}")
         table = sweep(plan, executor=self._executor, shards=len(points) if self._executor else None, out=out, jobs=self._jobs, cache=self._cache)

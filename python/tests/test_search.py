@@ -69,3 +69,13 @@ def test_a_point_that_cannot_be_run_is_told() -> None:
     found = leyden.search("bench/random-write", runs=4, **{**OPTIONS, "space": space})
     errors = {point["device.buffer.size"]: point["error"] for point in found.points}
     assert errors["1 MiB"] is None and errors["64 TiB"]
+
+
+def test_a_scenario_of_a_file_travels(tmp_path: Path) -> None:
+    scenario = tmp_path / "own.toml"
+    scenario.write_text('extends = "bench/random-write"\nname = "own"\n')
+    options = {**OPTIONS, "space": {"device.buffer.size": ["1 MiB", "2 MiB"]}}
+    here = leyden.search(scenario, runs=2, **options)
+    with concurrent.futures.ThreadPoolExecutor(1) as workers:
+        there = leyden.search(scenario, runs=2, executor=workers, **options)
+    assert here.points == there.points and len(here.points) == 2

@@ -157,7 +157,7 @@ fn an_interrupted_campaign_goes_on() {
     Command::new("bash").args(["-c", &format!("kill -INT {pid}")]).status().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the same command goes on"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the same command resumes"), "{}", stderr(&output));
     let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let done = summary["seeds"].as_u64().unwrap();
 

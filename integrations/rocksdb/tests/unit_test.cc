@@ -453,7 +453,7 @@ void BadImages() {
   fake::Byte("unit", 12) ^= 1;
   fake::Byte("unit", 65536 + 12) ^= 1;
   s = Mount("", &fs);
-  CHECK(s.IsInvalidArgument() && Says(s, "something else"));
+  CHECK(s.IsInvalidArgument() && Says(s, "hold no Leyden file system"));
 }
 
 // Every bit of the metadata counts: flipped, it is found or makes no difference, and never takes the process along.

@@ -377,11 +377,10 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     fn dump(
         &mut self,
         supply: &PowerSupply,
-        interrupted: &[(Interrupted, bool)],
+        _: &[(Interrupted, bool)],
         items: &[Item<P>],
         programs: &[Program],
     ) {
-        self.settle_cut(supply, interrupted);
         self.write_dump(supply, items, programs);
     }
 

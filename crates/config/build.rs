@@ -28,10 +28,6 @@ fn pack() {
         let whole = std::fs::read(&path).expect("a trace");
         let text = zstd::decode_all(&*whole).expect("zstd");
         let columns = packed::pack(&text).expect("a table of numbers and words");
-        assert!(
-            packed::unpack(&columns).is_some_and(|back| back == text),
-            "{stem} is another then"
-        );
         let small = zstd::encode_all(&*columns, LEVEL).expect("memory");
         std::fs::write(Path::new(&to).join(format!("{stem}.columns")), small).expect("OUT_DIR");
         let origin = format!("{} {:x}", whole.len(), Sha256::digest(&whole));

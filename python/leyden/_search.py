@@ -64,7 +64,7 @@ def search(
     Args:
         base, set: a scenario's file or name, and overrides by dotted key.
         space: the varied keys. A list of values, or a range as in a plan: `{"from": "1 MiB", "to": "64 MiB", "scale": "log", "step": "1 MiB"}`
-            (`from` and `to` have one unit).
+            (`from` and `to` have one unit, and sizes a step).
         minimize, maximize: columns of the table of runs (docs/reference/metrics.md), such as `flash.waf`.
         runs: the most runs.
         seeds: runs of a point that is on the frontier. One that its first seed puts behind another is not run again.
@@ -89,7 +89,7 @@ def search(
     first = int(leyden.check(base, set=set)["seed"])
     study = optuna.create_study(
         directions=[optuna.study.StudyDirection.MINIMIZE] * len(minimize) + [optuna.study.StudyDirection.MAXIMIZE] * len(maximize),
-        sampler=sampler or optuna.samplers.NSGAIISampler(population_size=batch, seed=seed),
+        sampler=sampler or optuna.samplers.NSGAIISampler(population_size=max(batch, 2), seed=seed),
     )
     tried = _Tried(base, set, objectives, len(minimize), tolerance, first, executor, out, jobs, cache)
     barren = 0

@@ -79,3 +79,7 @@ def test_a_scenario_of_a_file_travels(tmp_path: Path) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as workers:
         there = leyden.search(scenario, runs=2, executor=workers, **options)
     assert here.points == there.points and len(here.points) == 2
+
+
+def test_points_may_be_chosen_one_by_one() -> None:
+    assert leyden.search("bench/random-write", runs=3, batch=1, **OPTIONS).runs == 3

@@ -14,8 +14,10 @@ from leyden._config import Value
 from leyden._errors import ConfigError
 from leyden._sweep import sweep
 
-#: Rounds without a new point after which there is none.
-_BARREN = 5
+#: Chosen points in a row, all tried before, after which a search ends.
+_BARREN = 40
+#: NSGA-II's population is no smaller: of few parents all children are alike.
+_POPULATION = 8
 
 
 class Search:
@@ -89,7 +91,7 @@ def search(
     first = int(leyden.check(base, set=set)["seed"])
     study = optuna.create_study(
         directions=[optuna.study.StudyDirection.MINIMIZE] * len(minimize) + [optuna.study.StudyDirection.MAXIMIZE] * len(maximize),
-        sampler=sampler or optuna.samplers.NSGAIISampler(population_size=max(batch, 2), seed=seed),
+        sampler=sampler or optuna.samplers.NSGAIISampler(population_size=max(batch, _POPULATION), seed=seed),
     )
     tried = _Tried(base, set, objectives, len(minimize), tolerance, first, executor, out, jobs, cache)
     barren = 0
@@ -102,7 +104,7 @@ def search(
             asked.append((trial, point))
             if tried.place(point) is None and point not in fresh and len(fresh) < runs - tried.runs:
                 fresh.append(point)
-        barren = 0 if fresh else barren + 1
+        barren = 0 if fresh else barren + batch
         tried.run(fresh, [first])
         tried.refuse_nothing()
         if seeds > 1:

@@ -11,6 +11,8 @@ pub(super) const LIMIT: usize = 20;
 /// Words that are written by hand, in all pages together: prose and tables without code. A page that
 /// grows makes another one shorter.
 pub(super) const MOST_WORDS: usize = 25_000;
+/// Words of the page on one paper: claims, set-up, differences, and how to print them again.
+pub(super) const MOST_WORDS_OF_A_PAPER: usize = 700;
 /// The pages that newcomers read first have neither headless clauses nor [`WORDS`].
 const FIRST: &[&str] = &[
     "README.md",
@@ -96,9 +98,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             format!("{LIMIT} are allowed: begin with nouns"),
         ));
     }
-    let by_hand = pages.iter().filter(|(path, _)| !is_generated(path));
-    let words: usize =
-        by_hand.map(|(_, text)| prose(text).map(|(_, line)| words_of(&line)).sum::<usize>()).sum();
+    let mut words = 0;
+    for (path, text) in pages.iter().filter(|(path, _)| !is_generated(path)) {
+        let of_page = prose(text).map(|(_, line)| words_of(&line)).sum::<usize>();
+        if path.starts_with("docs/papers/") && of_page > MOST_WORDS_OF_A_PAPER {
+            let problem = format!("{of_page} words, a paper's page has {MOST_WORDS_OF_A_PAPER}");
+            findings.push(Finding::new(path, 1, problem, "move history to docs/notebooks"));
+        }
+        words += of_page;
+    }
     if words > MOST_WORDS {
         let problem = format!("the pages for users have {words} words, {MOST_WORDS} are allowed");
         findings.push(Finding::new(
@@ -144,11 +152,13 @@ fn outside_the_book(tree: &Tree) -> Vec<Finding> {
 
 /// The lines of a page without code, code spans and comments, with their numbers from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
-    let mut fenced = false;
+    let (mut fenced, mut commented) = (false, false);
     (1..).zip(text.lines()).filter_map(move |(number, line)| {
         let fence = line.trim_start().starts_with("```");
         fenced ^= fence;
-        let is_code = fence || fenced || line.starts_with("    ") || line.starts_with("<!--");
+        let is_comment = commented || line.starts_with("<!--");
+        commented = is_comment && !line.contains("-->");
+        let is_code = fence || fenced || line.starts_with("    ") || is_comment;
         let spoken = || line.split('`').step_by(2).collect::<Vec<_>>().join("`");
         (!is_code).then(|| (number, spoken()))
     })

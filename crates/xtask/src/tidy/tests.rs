@@ -311,6 +311,12 @@ fn headless_clauses_are_found() {
         ["docs/SUMMARY.md:1"]
     );
     assert_eq!(found("docs/reference/record.md", &"word ".repeat(1 + prose::MOST_WORDS)), [""; 0]);
+    let paper = "word ".repeat(prose::MOST_WORDS_OF_A_PAPER);
+    assert_eq!(found("docs/papers/hexa.md", &format!("<!-- a\nb -->\n{paper}\n")), [""; 0]);
+    assert_eq!(
+        found("docs/papers/hexa.md", &format!("<!-- a -->\nb\n{paper}\n")),
+        ["docs/papers/hexa.md:1"]
+    );
 }
 
 #[test]

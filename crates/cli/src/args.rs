@@ -385,6 +385,12 @@ pub(crate) struct Common {
     /// Save each run record as NAME.json in this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Leave the series out of the records of --json and --out
+    ///
+    /// Such a record has the configuration, every figure and the warnings, in about a twentieth of the size. A report on
+    /// it has no plots over time.
+    #[arg(long)]
+    pub(crate) no_series: bool,
     /// Write a report with plots
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

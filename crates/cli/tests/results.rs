@@ -39,6 +39,42 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+#[test]
+fn a_record_without_series_keeps_the_rest_and_is_read_everywhere() {
+    let folder = folder();
+    let path = folder.path();
+    let whole = json(path, &["run", "tiny.toml", "--json"]);
+    let mut short = json(path, &["run", "tiny.toml", "--json", "--no-series", "--out", "out"]);
+    let bytes = |record: &Value| record.to_string().len();
+    assert!(20 * bytes(&short["series"]) < bytes(&whole["series"]), "{}", short["series"]);
+    let saved = fs::read(path.join("out/tiny.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&saved).unwrap(), short);
+    let again = run(path, &["run", "out/tiny.json", "--no-cache"]);
+    ends_with(&again, 0);
+    assert!(
+        stderr(&again).contains("the digest is the same as in the record"),
+        "{}",
+        stderr(&again)
+    );
+    ends_with(&run(path, &["report", "out/tiny.json", "-o", "page.html"]), 0);
+    let page = fs::read_to_string(path.join("page.html")).unwrap();
+    assert!(page.contains("<h3>Write amplification"));
+    let told = "Write amplification over time: The record was saved without series.";
+    assert!(page.contains(told) && !page.contains("<h3>Write amplification over time"));
+    // Wall times differ between two runs, and nothing else.
+    let fields = short.as_object_mut().unwrap();
+    for (key, value) in whole.as_object().unwrap() {
+        let same = fields.get(key) == Some(value);
+        assert!(same || ["series", "sim", "reproduce"].contains(&key.as_str()), "{key}");
+    }
+    let many = ["compare", "tiny.toml", "--vary", "seed=1,2", "--json", "--no-series"];
+    let runs = json(path, &many)["runs"].as_array().unwrap().clone();
+    assert!(runs.len() == 2 && runs.iter().all(|run| run.get("series").is_none()));
+    let refused = run(path, &["run", "tiny.toml", "--no-series", "--csv", "t.csv"]);
+    ends_with(&refused, 2);
+    assert!(stderr(&refused).contains("--no-series has no effect without a record"));
+}
+
 /// Arithmetic takes no memory: each bank of a drive that no run could hold has its figures.
 #[test]
 fn worst_cases_of_any_capacity_are_computed() {

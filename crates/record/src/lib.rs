@@ -100,7 +100,8 @@ pub struct RunRecord {
     /// How steady the drive was.
     #[serde(default)]
     pub steadiness: Steadiness,
-    /// All of the above over time.
+    /// All of the above over time; absent in records without series (`leyden run --no-series`).
+    #[serde(default, skip_serializing_if = "Series::is_empty")]
     pub series: Series,
 }
 
@@ -415,6 +416,13 @@ pub struct Series {
     pub die_busy: Vec<f64>,
     /// Mean share of time channels were busy.
     pub channel_busy: Vec<f64>,
+}
+
+impl Series {
+    /// Whether it has no interval.
+    pub fn is_empty(&self) -> bool {
+        self.time_s.is_empty()
+    }
 }
 
 /// Several configurations on the same work.

@@ -1,5 +1,5 @@
 //! Run records as a table for other programs: a line for each run, a column for each varied key, for each figure of the
-//! registry and each other number of the record, under their keys, and for its warnings.
+//! registry and each other number of the record, under their keys, for its warnings, and for its whole configuration.
 
 use crate::columns::{Cell, Dimension, cells, quantity};
 use leyden_record::RunRecord;
@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 pub const CSV_HEAD: &str = "run,seed,digest,";
 
 /// The records as comma-separated values (RFC 4180). Numbers are in the units of the run record
-/// (`docs/reference/record.md`); what a run has no value for is empty.
+/// (`docs/reference/record.md`); the configuration is JSON, with every default filled in. A figure that a run does not
+/// have is an empty cell.
 pub fn csv(records: &[RunRecord]) -> String {
     let rows: Vec<BTreeMap<String, Cell>> = records.iter().map(cells).collect();
     let mut varied: Vec<&str> = Vec::new();
@@ -23,7 +24,7 @@ pub fn csv(records: &[RunRecord]) -> String {
     names.dedup();
     let keys = varied.iter().map(|key| (*key).to_owned());
     let head = keys.chain(names.iter().map(|name| (*name).clone()));
-    let head = head.chain(["warnings".to_owned()]);
+    let head = head.chain(["warnings", "config"].map(str::to_owned));
     let mut out = format!("{CSV_HEAD}{}\r\n", line(head));
     for (record, row) in records.iter().zip(&rows) {
         let first = [record.name.clone(), record.seed.to_string(), record.sim.digest.clone()];
@@ -34,8 +35,8 @@ pub fn csv(records: &[RunRecord]) -> String {
         });
         let numbers =
             names.iter().map(|name| row.get(*name).map(Cell::to_string).unwrap_or_default());
-        let warnings = std::iter::once(record.warnings.join("; "));
-        out.push_str(&line(first.into_iter().chain(values).chain(numbers).chain(warnings)));
+        let last = [record.warnings.join("; "), record.config.to_string()];
+        out.push_str(&line(first.into_iter().chain(values).chain(numbers).chain(last)));
         out.push_str("\r\n");
     }
     out
@@ -99,7 +100,7 @@ mod tests {
             let records: Vec<_> = values.iter().map(|value| run("k", value)).collect();
             let text = csv(&records);
             let cells = text.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned());
-            assert!(text.lines().skip(1).all(|line| line.ends_with(",a; b")), "{text}");
+            assert!(text.lines().skip(1).all(|line| line.ends_with(",a; b,null")), "{text}");
             cells.collect::<Vec<_>>()
         };
         assert_eq!(column(&["5%", "12.5 %"]), ["0.05", "0.125"]);
@@ -113,7 +114,7 @@ mod tests {
         let head: Vec<&str> = text.lines().next().unwrap().split(',').collect();
         let at = head.iter().position(|name| *name == "steadiness.precondition.settled").unwrap();
         assert_eq!(text.lines().nth(1).unwrap().split(',').nth(at), Some("false"));
-        assert_eq!(head.last(), Some(&"warnings"));
+        assert_eq!(head[head.len() - 2..], ["warnings", "config"]);
     }
 
     #[test]
@@ -142,11 +143,13 @@ mod tests {
         (record.flash.waf, record.flash.erases, record.host.bytes_written) = (2.5, 3, 2 << 30);
         record.varied = vec![Varied { key: "device.x".into(), value: "1,2".into() }];
         record.host.read_latency_us.distribution = vec![(0.0, 1.0)];
+        record.config = serde_json::json!({ "device": { "x": "1,2" } });
         let text = csv(&[record, RunRecord::default()]);
         let lines: Vec<&str> = text.split("\r\n").collect();
         assert!(lines[0].starts_with("run,seed,digest,device.x,buffer."), "{}", lines[0]);
         assert!(lines[1].starts_with("\"a, \"\"b\"\"\",3,,\"1,2\","), "{}", lines[1]);
         assert_eq!(lines.len(), 4, "a head, two runs, and the end of the last line");
+        assert!(lines[1].ends_with(r#","{""device"":{""x"":""1,2""}}""#), "{}", lines[1]);
         let column = lines[0].split(',').position(|name| name == "flash.waf").unwrap();
         let derived = lines[0].split(',').position(|name| name == "flash.erases_per_gib").unwrap();
         let first = lines[1].rsplit("\"1,2\",").next().unwrap().split(',').collect::<Vec<_>>();

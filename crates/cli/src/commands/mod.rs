@@ -31,6 +31,7 @@ pub(crate) mod timeline;
 pub(crate) mod torture;
 pub(crate) mod trace;
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use leyden_config::{LoadError, Loaded, Scenario, Set};
-use leyden_record::{Comparison, Host, RunRecord};
+use leyden_record::{Comparison, Host, RunRecord, Series};
 use leyden_run::{DriveCache, Hooks, Outcome, Phase, RunError, run as run_scenario, validate};
 
 use leyden_report::format;
@@ -150,6 +151,11 @@ fn check_outputs(common: &Common, loaded: &Loaded) -> Result<(), Failure> {
     match &loaded.scenario.precondition.snapshot_file {
         Some(snapshot) if !snapshot.exists() => atomic::check_writable(snapshot)?,
         _ => {}
+    }
+    if common.no_series && !common.json && common.out.is_none() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "--no-series has no effect without a record\n  help: add --json or --out"
+        )));
     }
     if let Some(folder) = &common.out {
         make_folder(folder)?;
@@ -285,7 +291,8 @@ fn cause_in_trace(error: &RunError) -> Option<&TraceError> {
 fn keep(common: &Common, records: &[RunRecord]) -> Result<(), Failure> {
     if let Some(folder) = &common.out {
         for (path, record) in place::of_records(folder, records).into_iter().zip(records) {
-            let mut json = serde_json::to_vec_pretty(record).map_err(Failure::failed)?;
+            let record = saved(record, common);
+            let mut json = serde_json::to_vec_pretty(&record).map_err(Failure::failed)?;
             json.push(b'\n');
             atomic::write(&path, &json)?;
             progress::wrote(&path);
@@ -302,7 +309,19 @@ fn keep(common: &Common, records: &[RunRecord]) -> Result<(), Failure> {
         return Ok(());
     }
     match records {
-        [record] => print_json(record),
-        runs => print_json(&Comparison { runs: runs.to_vec() }),
+        [record] => print_json(&saved(record, common)),
+        runs => {
+            let runs = runs.iter().map(|record| saved(record, common).into_owned()).collect();
+            print_json(&Comparison { runs })
+        }
+    }
+}
+
+/// A record as `--json` and `--out` write it.
+fn saved<'a>(record: &'a RunRecord, common: &Common) -> Cow<'a, RunRecord> {
+    if common.no_series {
+        Cow::Owned(RunRecord { series: Series::default(), ..record.clone() })
+    } else {
+        Cow::Borrowed(record)
     }
 }

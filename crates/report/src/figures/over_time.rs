@@ -47,6 +47,7 @@ const fn thin(part: Part) -> Part {
     Part { thin: true, ..part }
 }
 
+const NO_SERIES: &str = "The record was saved without series.";
 const NO_READS: &str = "Nothing was read.";
 const NO_WRITES: &str = "Nothing was written.";
 const NO_FLUSHES: &str = "Nothing was flushed.";
@@ -208,7 +209,7 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     }
     let (present, absent): (Vec<&Part>, Vec<&Part>) =
         subject.parts.iter().partition(|part| has_values(&runs[0], part.column));
-    let mut missing: Vec<&str> = absent.iter().map(|part| part.nothing).collect();
+    let mut missing: Vec<&str> = absent.iter().map(|part| reason(&runs[0], part)).collect();
     missing.dedup();
     if present.is_empty() {
         return figure.nothing(missing.join(" "));
@@ -246,7 +247,7 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
     let (present, absent): (Vec<usize>, Vec<usize>) =
         (0..runs.len()).partition(|&run| has_values(&runs[run], part.column));
     if present.is_empty() {
-        return figure.nothing(part.nothing);
+        return figure.nothing(reason(&runs[0], part));
     }
     let lines = present.iter().map(|&run| Line {
         label: runs[run].label.clone(),
@@ -256,8 +257,12 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
     });
     let lines: Vec<Line> = lines.collect();
     if !absent.is_empty() {
-        let names: Vec<&str> = absent.iter().map(|&i| runs[i].label.as_str()).collect();
-        figure.note = format!("{}: {}", names.join(", "), part.nothing.to_lowercase());
+        let notes = absent.chunk_by(|&a, &b| reason(&runs[a], part) == reason(&runs[b], part));
+        let notes = notes.map(|same| {
+            let names: Vec<&str> = same.iter().map(|&i| runs[i].label.as_str()).collect();
+            format!("{}: {}", names.join(", "), reason(&runs[same[0]], part).to_lowercase())
+        });
+        figure.note = notes.collect::<Vec<_>>().join(" ");
     }
     figure.table = Some(table(runs, &lines, subject.unit));
     let reading = reading(runs, &lines, subject.unit);
@@ -281,6 +286,11 @@ fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
         Some((_, top)) => format!("Peaks of up to {} are cut off. {key}", format::factor(top)),
         None => key,
     }
+}
+
+/// The sentence on a run that has no line for `part`.
+fn reason(run: &Run, part: &Part) -> &'static str {
+    if run.record.series.is_empty() { NO_SERIES } else { part.nothing }
 }
 
 /// Whether a column has anything but zeros and gaps.

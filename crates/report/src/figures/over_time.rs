@@ -288,9 +288,11 @@ fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
     }
 }
 
-/// The sentence on a run that has no line for `part`.
+/// The sentence on a run that has no line for `part`. A run without any command has no series either.
 fn reason(run: &Run, part: &Part) -> &'static str {
-    if run.record.series.is_empty() { NO_SERIES } else { part.nothing }
+    let host = &run.record.host;
+    let commands = host.reads + host.writes + host.flushes + host.trims;
+    if run.record.series.is_empty() && commands > 0 { NO_SERIES } else { part.nothing }
 }
 
 /// Whether a column has anything but zeros and gaps.

@@ -84,9 +84,9 @@ class Run:
 
     def series(self, key: str) -> dict[str, list[float]]:
         """What happened in each interval, by its key in the record's `series`: `time_s`, simulated seconds, and `value`. Keys of lists of
-        tables have two parts: `programs.host`."""
+        tables have two parts: `programs.host`. `KeyError` if the record has no such series, or was saved without any (`--no-series`)."""
         if "series" not in self.record:
-            raise KeyError(f"{key}: this record was saved with --no-series")
+            raise KeyError(f"{key}: the record has no series")
         series = self.record["series"]
         name, _, part = key.partition(".")
         values = series[name]

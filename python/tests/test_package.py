@@ -54,6 +54,11 @@ def test_a_run_is_that_of_the_command_line(tmp_path: Path) -> None:
     kept = tmp_path / "run.json"
     kept.write_text(json.dumps(run.record))
     assert leyden.read_record(kept)["seed"] == 7
+    kept.write_text(json.dumps({key: value for key, value in run.record.items() if key != "series"}))
+    short = leyden.read_record(kept)
+    assert short["flash.waf"] == run["flash.waf"]
+    with pytest.raises(KeyError, match="no series"):
+        short.series("waf")
     with pytest.raises(KeyError):
         run["flash.wav"]
 

@@ -387,8 +387,7 @@ pub(crate) struct Common {
     pub(crate) out: Option<PathBuf>,
     /// Leave the series out of the records of --json and --out
     ///
-    /// Such a record has the configuration, every figure and the warnings, in about a twentieth of the size. A report on
-    /// it has no plots over time.
+    /// Such a record has the configuration, every figure and the warnings. A report on it has no plots over time.
     #[arg(long)]
     pub(crate) no_series: bool,
     /// Write a report with plots

@@ -156,7 +156,7 @@ fn record_page(schema: &Value) -> String {
          list, `runs`. `record_version` rises when a name or\nits meaning changes; names may be added \
          without. `leyden run RECORD.json` repeats the run.\n\nIn Python, with the table that \
          `leyden compare --csv` writes, or with the records themselves:\n\n```python\nimport json, pandas\n\n\
-         runs = pandas.read_csv(\"sweep.csv\")          # a line for each run: varied keys, numbers by the names below, warnings\n\
+         runs = pandas.read_csv(\"sweep.csv\")          # a line for each run: varied keys, numbers by the names below, warnings, configuration as JSON\n\
          record = json.load(open(\"records/tpcc.json\"))\nseries = record[\"series\"]\n\
          writes = pandas.Series(series[\"write_iops\"], index=series[\"time_s\"])\n```\n"
     );

@@ -2,7 +2,7 @@
 
 mod samples;
 
-use leyden_record::{Bank, Power, Recovery, RecoveryStep, RunRecord, Spread, Worst};
+use leyden_record::{Bank, Power, Recovery, RecoveryStep, RunRecord, Series, Spread, Worst};
 use leyden_report::{ReportError, read_records, render, render_to};
 use samples::Sample;
 use samples::html::{VEGA, between, body, data, outline, unbalanced};
@@ -134,6 +134,29 @@ fn a_run_without_reads_says_so_once_and_draws_the_rest() {
     assert!(!outline(&html).contains(&"read-latency | Read latency over time".to_owned()));
     assert!(body(&html).contains("Read latency over time: Nothing was read."));
     assert!(outline(&html).contains(&"write-latency | Write latency over time".to_owned()));
+}
+
+#[test]
+fn a_record_without_series_is_no_run_without_writes() {
+    let without = |records: &mut [RunRecord]| {
+        for record in records {
+            record.series = Series::default();
+        }
+    };
+    let mut records = samples::comparison();
+    without(&mut records[1..]);
+    let html = page(&records);
+    let waf = between(&html, "<figure id=\"waf\"", "</figure>");
+    let told = "cost-benefit, z-greedy, hints: the record was saved without series.";
+    assert!(waf.contains(told), "{waf}");
+    without(&mut records);
+    let html = page(&records);
+    assert!(body(&html).contains("Write amplification over time: The record was saved without"));
+    assert!(!body(&html).contains("Nothing was written."));
+    // Of two runs without a line each has its own reason.
+    let html = page(&[samples::nothing(), records[1].clone()]);
+    let told = "cost-benefit: the record was saved without series. nothing: nothing was written.";
+    assert!(body(&html).contains(told));
 }
 
 #[test]

@@ -246,8 +246,12 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
     }
     let (present, absent): (Vec<usize>, Vec<usize>) =
         (0..runs.len()).partition(|&run| has_values(&runs[run], part.column));
+    let absences = absences(runs, &absent, part);
     if present.is_empty() {
-        return figure.nothing(reason(&runs[0], part));
+        return figure.nothing(match &absences[..] {
+            [(_, reason)] => (*reason).to_owned(),
+            several => told(several),
+        });
     }
     let lines = present.iter().map(|&run| Line {
         label: runs[run].label.clone(),
@@ -256,14 +260,7 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
         points: Points::Column { run, column: part.column },
     });
     let lines: Vec<Line> = lines.collect();
-    if !absent.is_empty() {
-        let notes = absent.chunk_by(|&a, &b| reason(&runs[a], part) == reason(&runs[b], part));
-        let notes = notes.map(|same| {
-            let names: Vec<&str> = same.iter().map(|&i| runs[i].label.as_str()).collect();
-            format!("{}: {}", names.join(", "), reason(&runs[same[0]], part).to_lowercase())
-        });
-        figure.note = notes.collect::<Vec<_>>().join(" ");
-    }
+    figure.note = told(&absences);
     figure.table = Some(table(runs, &lines, subject.unit));
     let reading = reading(runs, &lines, subject.unit);
     let note = format!("{} {reading}", figure.note);
@@ -286,6 +283,24 @@ fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
         Some((_, top)) => format!("Peaks of up to {} are cut off. {key}", format::factor(top)),
         None => key,
     }
+}
+
+/// The labels of runs that have no line for `part`, by the reason.
+fn absences(runs: &[Run], absent: &[usize], part: &Part) -> Vec<(String, &'static str)> {
+    let of = |&run: &usize| reason(&runs[run], part);
+    let groups = [NO_SERIES, part.nothing].map(|reason| {
+        let of_it = absent.iter().filter(|run| of(run) == reason);
+        let labels: Vec<&str> = of_it.map(|&run| runs[run].label.as_str()).collect();
+        (labels.join(", "), reason)
+    });
+    groups.into_iter().filter(|(labels, _)| !labels.is_empty()).collect()
+}
+
+/// Runs and reasons as sentences.
+fn told(absences: &[(String, &'static str)]) -> String {
+    let sentences =
+        absences.iter().map(|(labels, reason)| format!("{labels}: {}", reason.to_lowercase()));
+    sentences.collect::<Vec<_>>().join(" ")
 }
 
 /// The sentence on a run that has no line for `part`. A run without any command has no series either.

@@ -311,6 +311,11 @@ fn headless_clauses_are_found() {
         ["docs/SUMMARY.md:1"]
     );
     assert_eq!(found("docs/reference/record.md", &"word ".repeat(1 + prose::MOST_WORDS)), [""; 0]);
+}
+
+#[test]
+fn a_page_on_a_paper_has_its_own_bound() {
+    let found = |page: &str, text: &str| places(&prose::check(&Tree::of(&[(page, text)])));
     let paper = "word ".repeat(prose::MOST_WORDS_OF_A_PAPER);
     assert_eq!(found("docs/papers/hexa.md", &format!("<!-- a\nb -->\n{paper}\n")), [""; 0]);
     assert_eq!(

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What the binary is made of, beside this folder.
+/// The sources of the binary, beside this folder.
 const SOURCES: [&str; 4] =
     ["../../crates", "../../scenarios", "../../Cargo.lock", "../../Cargo.toml"];
 

@@ -5,7 +5,7 @@
 
 use super::expression::{Lookup, Values, evaluate, least, mean, most};
 
-/// What a cell must show.
+/// The contents that a cell must show.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     /// Nothing that was measured: the template is `-`.
@@ -23,7 +23,7 @@ struct Style {
     has_sign: bool,
 }
 
-/// What the cell must show by `template`; `cell` tells only how numbers are written.
+/// The contents that the cell must show by `template`; `cell` tells only how numbers are written.
 pub(super) fn shown(template: &str, cell: &str, lookup: &mut Lookup<'_>) -> Result<Shown, String> {
     if template == "-" {
         return Ok(Shown::Name);

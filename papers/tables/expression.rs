@@ -1,4 +1,4 @@
-//! What a cell shows, as a small expression over a record's figures: `100 * half off/waf / off/waf`.
+//! The expression of a cell, over a record's figures: `100 * half off/waf / off/waf`.
 //!
 //! Words stand apart, so that a key may hold whatever is no space. A figure is a list, a value for each seed: operators
 //! go through lists value by value, and `mean`, `least`, `most` and `half` (half of the 95 % confidence interval of

@@ -16,7 +16,7 @@ use super::record::{Record, values};
 use super::{RECORDS, keys_used};
 use crate::tidy::tree::Tree;
 
-/// What a label is called as a folder if it is empty.
+/// The folder's name for an empty label.
 const ONLY: &str = "only";
 /// Where a campaign leaves its numbers.
 const NUMBERS: &str = "numbers.json";

@@ -33,7 +33,7 @@ const RECORDS: &str = "docs/papers/figures/";
 
 const REMEDY: &str = "correct the cell, or make the record again: cargo xtask figures record";
 
-/// What was found, and how much was looked at.
+/// The findings, and how much was looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) findings: Vec<Finding>,
@@ -198,7 +198,7 @@ fn find_figure(
     figure.cloned().ok_or_else(|| format!("the record `{name}` has no `{}`", key.name))
 }
 
-/// What of a record no table uses.
+/// The parts of a record that no table uses.
 fn unused(
     path: &str,
     text: &str,
@@ -237,7 +237,7 @@ fn keys_used(tree: &Tree, name: &str) -> Option<BTreeSet<String>> {
                     }
                     Ok(Values::Numbers(vec![1.0]))
                 };
-                // What is wrong with a template is found when the page is checked.
+                // Errors of a template are found when the page is checked.
                 let _ = cell::shown(template, "", lookup);
             }
         }

@@ -6,7 +6,7 @@ pub(super) const HOW: &str = "put `<!-- figures: RECORD ... -->` in front of it,
 /// Why a table holds nothing that was measured.
 const REASONS: &[&str] = &["definitions", "configuration"];
 
-/// What stands in front of a table.
+/// The marker in front of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Marker {
     /// It holds nothing that was measured.
@@ -96,7 +96,7 @@ fn is_rule(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| matches!(c, '-' | ':')) && cell.contains("--")
 }
 
-/// What the comment `text` says of figures, if it is a marker.
+/// The comment `text` on figures, if it is a marker.
 fn said(text: &str) -> Option<&str> {
     let inside = text.trim().trim_start_matches("<!--").trim_end_matches("-->").trim();
     inside.strip_prefix("figures:")

@@ -23,7 +23,7 @@ pub(super) struct Record {
     pub(super) figures: BTreeMap<String, Values>,
 }
 
-/// What tells runs of one name apart unless the record says.
+/// The key that distinguishes runs of one name unless the record says.
 const SEED: &str = "/seed";
 
 impl Record {

@@ -109,7 +109,7 @@ fn a_table_says_where_it_is_from() {
     assert!(found[0].starts_with("docs/papers/paper.md:1: the table does not say"), "{found:?}");
     let found = findings(&format!("<!-- something else -->\n{plain}"), &[]);
     assert_eq!(found.len(), 1, "{found:?}");
-    // What stands in front of something else is not the table's.
+    // A marker in front of other text is not the table's.
     let found = findings(&format!("<!-- figures: none (definitions) -->\ntext\n\n{plain}"), &[]);
     assert_eq!(found.len(), 1, "{found:?}");
     for good in ["none (definitions)", "none (configuration)", "none (unrecorded) a live run"] {
@@ -130,7 +130,7 @@ fn a_table_without_a_record_is_told_of() {
 }
 
 #[test]
-fn what_no_table_uses_is_found() {
+fn unused_records_are_found() {
     let more = RECORD.replace("\"greedy/verdict\"", "\"greedy/iops\": 1,\n    \"greedy/verdict\"");
     let found = only(PAGE, &more);
     assert!(

@@ -42,7 +42,7 @@ extern "C" {
 /** The version of this interface. `leyden_abi_version` returns that of the library. */
 #define LEYDEN_ABI_VERSION UINT32_C(1)
 
-/** What a call came to: see "Status" above. */
+/** The result of a call: see "Status" above. */
 typedef int32_t leyden_status;
 
 /** Success. */
@@ -195,7 +195,7 @@ typedef int32_t leyden_status;
 /** Give the zone a Zone Random Write Area. The zone must be empty. */
 #define LEYDEN_ZONE_ZRWA UINT32_C(1)
 
-/* ---- What of the write buffer capacitors protect. ---- */
+/* ---- The part of the write buffer that capacitors protect. ---- */
 
 /** Nothing. */
 #define LEYDEN_REGION_NONE UINT32_C(0)
@@ -267,7 +267,7 @@ typedef struct leyden_connect_options {
     uint32_t flags;
 } leyden_connect_options;
 
-/** What opening an image has found. */
+/** The findings of opening an image. */
 typedef struct leyden_open_report {
     /** `sizeof` this structure. */
     uint32_t size;
@@ -277,7 +277,7 @@ typedef struct leyden_open_report {
     uint64_t replayed_commands;
 } leyden_open_report;
 
-/** What a drive is. */
+/** The identity of a drive. */
 typedef struct leyden_identity {
     /** `sizeof` this structure. */
     uint32_t size;
@@ -291,13 +291,13 @@ typedef struct leyden_identity {
     uint64_t capacity_bytes;
     /** The most bytes of a read or a write. */
     uint64_t transfer_max_bytes;
-    /** What of the write buffer capacitors protect: `LEYDEN_REGION_*`. */
+    /** The part of the write buffer that capacitors protect: `LEYDEN_REGION_*`. */
     uint32_t region;
     /** Zones. */
     uint32_t zone_count;
     /** From the beginning of a zone to the next. */
     uint64_t zone_size_bytes;
-    /** What can be written to a zone. */
+    /** Writable bytes of a zone. */
     uint64_t zone_capacity_bytes;
     /** The most open zones. */
     uint32_t open_max;
@@ -331,7 +331,7 @@ typedef struct leyden_zone {
     uint32_t reserved;
     /** Offset of its first byte. */
     uint64_t start_bytes;
-    /** What can be written to it. */
+    /** Its writable bytes. */
     uint64_t capacity_bytes;
     /**
      * Offset of its write pointer; `LEYDEN_NO_OFFSET` if it is full, read-only or offline. A Zone Random Write Area
@@ -464,8 +464,8 @@ const char *leyden_version(void);
 const char *leyden_status_name(leyden_status status);
 
 /**
- * What the last failed call of this thread was about, and what can be done; an empty text if none has failed. It is
- * valid until the next failing call of this thread. Never NULL.
+ * The message of this thread's last failed call, with its remedy; an empty text if none has
+ * failed. It is valid until the next failing call of this thread. Never NULL.
  */
 const char *leyden_last_error(void);
 
@@ -534,7 +534,7 @@ void leyden_abandon(leyden_drive *drive);
 
 /* ---- The drive. ---- */
 
-/** What the drive is: sizes, limits, and what its capacitors protect. */
+/** The drive's sizes and limits, and the part of its buffer that capacitors protect. */
 leyden_status leyden_identify(leyden_drive *drive, leyden_identity *identity);
 
 /** Counters, and what the drive holds now. */

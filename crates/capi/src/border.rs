@@ -14,7 +14,7 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// What the last failed call of this thread was about.
+/// The message of this thread's last failed call.
 pub(crate) fn last_error() -> *const c_char {
     // The text stays where it is until the next failure replaces it.
     LAST_ERROR.with(|last| last.borrow().as_ptr())
@@ -164,7 +164,7 @@ sized!(
     leyden_stats = 184,
 );
 
-/// What the caller's structure says its size is.
+/// The size that the caller's structure declares.
 ///
 /// # Safety
 /// `of` points to a structure of the size that its first field says.

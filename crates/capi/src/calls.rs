@@ -1,4 +1,4 @@
-//! What the library does for a caller in C.
+//! The library's functions for a caller in C.
 
 use std::ffi::c_char;
 
@@ -32,8 +32,8 @@ pub extern "C" fn leyden_status_name(status: leyden_status) -> *const c_char {
     statuses::name_of(status).as_ptr()
 }
 
-/// What the last failed call of this thread was about, and what can be done; an empty text if none has failed. It is
-/// valid until the next failing call of this thread. Never NULL.
+/// The message of this thread's last failed call, with its remedy; an empty text if none has
+/// failed. It is valid until the next failing call of this thread. Never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn leyden_last_error() -> *const c_char {
     border::last_error()
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn leyden_abandon(drive: *mut leyden_drive) {
 
 // The drive.
 
-/// What the drive is: sizes, limits, and what its capacitors protect.
+/// The drive's sizes and limits, and the part of its buffer that capacitors protect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn leyden_identify(
     drive: *mut leyden_drive,

@@ -1,5 +1,4 @@
-//! What a handle of the caller stands for: a drive in an open image, or one that another process serves, addressed in
-//! bytes.
+//! The drive behind a caller's handle: in an open image, or served by another process, addressed in bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use leyden_sim::Capacitance;
 use crate::statuses::Failure;
 use crate::types::*;
 
-/// What of a trim is asked for at once.
+/// The bytes that one trim command covers at most.
 const TRIM_BYTES: u64 = 1 << 30;
 
 /// How an image is opened.
@@ -365,7 +364,7 @@ impl Handle {
     }
 }
 
-/// What has the drive, when the handle is not needed any more.
+/// The owner of the drive, once the handle is not needed any more.
 fn alone(mut direct: Arc<Direct>, door: Option<ControlSocket>) -> Direct {
     drop(door);
     loop {

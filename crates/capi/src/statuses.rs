@@ -1,4 +1,4 @@
-//! What calls return: a status for each failure, and its name.
+//! Statuses that calls return, one for each failure, and their names.
 
 use std::ffi::CStr;
 use std::io;

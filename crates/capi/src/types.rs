@@ -31,7 +31,7 @@ use std::ffi::c_char;
 /// The version of this interface. `leyden_abi_version` returns that of the library.
 pub const LEYDEN_ABI_VERSION: u32 = 1;
 
-/// What a call came to: see "Status" above.
+/// The result of a call: see "Status" above.
 pub type leyden_status = i32;
 
 /// Success.
@@ -140,7 +140,7 @@ pub const LEYDEN_CONNECT_CLAIM: u32 = 1;
 /// Give the zone a Zone Random Write Area. The zone must be empty.
 pub const LEYDEN_ZONE_ZRWA: u32 = 1;
 
-// What of the write buffer capacitors protect.
+// The part of the write buffer that capacitors protect.
 
 /// Nothing.
 pub const LEYDEN_REGION_NONE: u32 = 0;
@@ -207,7 +207,7 @@ pub struct leyden_connect_options {
     pub flags: u32,
 }
 
-/// What opening an image has found.
+/// The findings of opening an image.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct leyden_open_report {
@@ -219,7 +219,7 @@ pub struct leyden_open_report {
     pub replayed_commands: u64,
 }
 
-/// What a drive is.
+/// The identity of a drive.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct leyden_identity {
@@ -235,13 +235,13 @@ pub struct leyden_identity {
     pub capacity_bytes: u64,
     /// The most bytes of a read or a write.
     pub transfer_max_bytes: u64,
-    /// What of the write buffer capacitors protect: `LEYDEN_REGION_*`.
+    /// The part of the write buffer that capacitors protect: `LEYDEN_REGION_*`.
     pub region: u32,
     /// Zones.
     pub zone_count: u32,
     /// From the beginning of a zone to the next.
     pub zone_size_bytes: u64,
-    /// What can be written to a zone.
+    /// Writable bytes of a zone.
     pub zone_capacity_bytes: u64,
     /// The most open zones.
     pub open_max: u32,
@@ -277,7 +277,7 @@ pub struct leyden_zone {
     pub reserved: u32,
     /// Offset of its first byte.
     pub start_bytes: u64,
-    /// What can be written to it.
+    /// Its writable bytes.
     pub capacity_bytes: u64,
     /// Offset of its write pointer; `LEYDEN_NO_OFFSET` if it is full, read-only or offline. A Zone Random Write Area
     /// begins there.

@@ -19,8 +19,8 @@ fn every_call(compiler: &str, flags: &[&str]) {
     let work = folder.path().join("work");
     std::fs::create_dir(&work).unwrap();
     let mut program = Command::new(&program);
-    // What the library allocates is handed from thread to thread under locks that the sanitizer does not see: it looks
-    // at the program alone.
+    // Memory of the library passes between threads under locks that the sanitizer does not see: it
+    // looks at the program alone.
     program.env("TSAN_OPTIONS", "ignore_noninstrumented_modules=1");
     let out = program.arg(&work).output().unwrap();
     assert_eq!(succeeds(&out).trim(), "all is well");
@@ -93,7 +93,7 @@ fn the_program_of_the_page() {
 
 /// The worked example, killed at random moments: every record that it has told of is there.
 #[test]
-fn what_a_killed_program_was_promised_is_there() {
+fn promised_data_of_a_killed_program_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", "../../examples/c-log/log.c", folder.path(), &["-std=c99"])
     else {

@@ -71,7 +71,7 @@ Exit codes:
 
 Colour is used on terminals only; NO_COLOR=1 turns it off.";
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Simulate a workload: latency, throughput, flash operations
@@ -360,7 +360,7 @@ pub(crate) struct CompareArgs {
     pub(crate) common: Common,
 }
 
-/// What `run` and `compare` share.
+/// Options that `run` and `compare` share.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Common {
     /// Override a key of the configuration; may be repeated

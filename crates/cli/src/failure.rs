@@ -1,4 +1,4 @@
-//! What ends a command early, and the exit code it ends with.
+//! Failures that end a command early, and their exit codes.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -33,8 +33,8 @@ pub(crate) const INTERNAL: u8 = 70;
 /// Interrupted: 128 + SIGINT, as shells have it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// What ended a command early. Its message may have several lines: the problem, the place, the
-/// remedy.
+/// A failure that ended a command early. Its message may have several lines: the problem, the
+/// place, the remedy.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -169,7 +169,7 @@ fn belongs_elsewhere(error: &mut clap::Error) {
     }
 }
 
-/// What clap has to say: help and version are no errors.
+/// Prints clap's message: help and version are no errors.
 pub(crate) fn of_clap(mut error: clap::Error) -> ExitCode {
     belongs_elsewhere(&mut error);
     let code = if error.use_stderr() { USAGE } else { 0 };

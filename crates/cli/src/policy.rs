@@ -35,7 +35,7 @@ pub use serde::{self, Deserialize, Serialize};
 
 use serde::de::DeserializeOwned;
 
-/// What every policy's parameters can do.
+/// Parameters of a policy: serializable, with defaults and a schema.
 pub trait Parameters: Default + Serialize + DeserializeOwned + JsonSchema + 'static {}
 
 impl<P: Default + Serialize + DeserializeOwned + JsonSchema + 'static> Parameters for P {}

@@ -230,7 +230,8 @@ fn default_of<'a>(defaults: &'a Value, key: &str, property: &'a Value) -> &'a Va
     if defaults[key].is_null() { &property["default"] } else { &defaults[key] }
 }
 
-/// What `property` is a table of: through references, lists and options. The suffix tells lists.
+/// The table that `property` refers to, through references, lists and options. The suffix marks
+/// lists.
 pub(crate) fn element<'a>(root: &'a Value, property: &'a Value) -> (&'a Value, &'static str) {
     let property = resolved(root, property);
     if property["items"].is_object() {
@@ -247,7 +248,8 @@ pub(crate) fn element<'a>(root: &'a Value, property: &'a Value) -> (&'a Value, &
     (property, "")
 }
 
-/// What a key means: its own text, else its type's; and the names it can have, with what they take.
+/// The meaning of a key: its own text, else its type's; and the names that it accepts, with their
+/// parameters.
 pub(crate) fn meaning(root: &Value, property: &Value) -> String {
     let own = text(property);
     let kind = resolved(root, property);

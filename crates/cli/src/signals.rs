@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 
-/// What Ctrl-C and SIGTERM do.
+/// The handlers of Ctrl-C and SIGTERM.
 #[derive(Debug)]
 pub(crate) struct Signals {
     cancel: Arc<AtomicBool>,
-    /// Nobody looks at `cancel` yet: the first signal ends the process.
+    /// No command looks at `cancel` yet: the first signal ends the process.
     ends_at_once: Arc<AtomicBool>,
 }
 

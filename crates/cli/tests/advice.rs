@@ -1,4 +1,5 @@
-//! What a command says beside its numbers: warnings, tips and rows that keep a reader from a wrong conclusion.
+//! Advice of commands beside their numbers: warnings, tips and rows that keep a reader from a wrong
+//! conclusion.
 
 use std::fmt::Write as _;
 use std::fs;

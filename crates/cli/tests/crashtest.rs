@@ -271,7 +271,7 @@ fn a_program_that_holds_the_device_open_does_not_spoil_states() {
         let line = left.find(|line| line.starts_with("/dev/loop") && line.contains(&size_bytes))?;
         line.split_whitespace().next().map(PathBuf::from)
     });
-    // Whoever holds it keeps the kernel's cache of it, with an earlier state in it.
+    // An open handle keeps the kernel's cache of the device, with an earlier state in it.
     let held = std::fs::File::open(device.expect("a loop device")).unwrap();
     let output = child.wait_with_output().unwrap();
     drop(held);
@@ -282,7 +282,7 @@ fn a_program_that_holds_the_device_open_does_not_spoil_states() {
     bench.is_clean();
 }
 
-/// What a stranger's image holds makes nobody root, and opens no device.
+/// Files in a stranger's image give no root rights, and open no device.
 #[test]
 fn states_are_mounted_without_devices_and_set_user_ids() {
     let Some(bench) = Bench::new() else { return };
@@ -301,7 +301,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 #[test]
-fn whoever_is_interrupted_or_killed_leaves_nothing() {
+fn interrupted_and_killed_tests_leave_nothing() {
     let Some(bench) = Bench::new() else { return };
     bench.recorded(SYNCED, &[]);
     for name in ["-INT", "-TERM", "-KILL"] {
@@ -347,7 +347,7 @@ fn whoever_is_interrupted_or_killed_leaves_nothing() {
         assert!(!bench.left().is_empty(), "nothing to leave behind");
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), if name == "-KILL" { None } else { Some(130) });
-        // Who comes at once waits until the worker of the one that was killed has taken everything down.
+        // The next command waits until the killed one's worker has taken everything down.
         if name != "-KILL" {
             bench.is_clean();
         }
@@ -443,7 +443,7 @@ impl Elsewhere {
         assert!(Command::new("umount").arg(&self.folder).status().unwrap().success());
     }
 
-    /// Nobody has it mounted, here or in another namespace.
+    /// No namespace has the device mounted.
     fn is_free(&self) -> bool {
         use std::os::unix::fs::OpenOptionsExt;
         const O_EXCL: i32 = 0o200;
@@ -465,7 +465,7 @@ impl Drop for Elsewhere {
 
 // A copy of a mount in a worker's namespace kept `leyden mount` from writing out what had been unmounted: data was lost.
 #[test]
-fn what_is_mounted_elsewhere_can_be_unmounted_while_a_worker_lives() {
+fn mounts_elsewhere_can_be_unmounted_while_a_worker_lives() {
     let Some(bench) = Bench::new() else { return };
     bench.recorded(SYNCED, &[]);
     // Where mounts propagate, and where they do not.
@@ -512,7 +512,7 @@ fn what_is_mounted_elsewhere_can_be_unmounted_while_a_worker_lives() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_told_in_a_line() {
+fn impossible_recordings_are_refused_in_a_line() {
     let Some(bench) = Bench::new() else { return };
     let refused = |output: &Output, what: &str| {
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -567,7 +567,7 @@ fn the_smaller_the_bank_the_more_cuts_lose_something() {
     let realistic = ["--states", "40", "--model", "realistic", "--check", check];
     let (code, summary, stderr) = bench.run(&realistic);
     assert_eq!(code, 0, "{stderr}{summary}");
-    // What the drive says that it lost is in the finding, and was looked for in vain by the check.
+    // The finding lists the losses that the drive reports; the check looked for them in vain.
     let (code, summary, stderr) =
         bench.run(&[&realistic[..], &["--capacitance-uf", "100"]].concat());
     assert_eq!(code, 1, "{stderr}{summary}");
@@ -872,7 +872,7 @@ fn databases_keep_what_they_promised_before_fsync_failed() {
     bench.is_clean();
 }
 
-/// What a newcomer tries first: the finding says which file, which event, and why.
+/// A newcomer's first tries: the finding gives file, event and cause.
 #[test]
 fn findings_of_databases_name_file_event_and_cause() {
     let Some(bench) = Bench::new() else { return };
@@ -931,7 +931,7 @@ fn both_controls_and_the_number_of_states_have_their_exit_codes() {
     assert!(junit().contains("9 states is less than the 10 required"), "{}", junit());
     let (code, ..) = bench.run(&["--states", "9", "--require-states", "9"]);
     assert_eq!(code, 0);
-    // What ended it is said everywhere.
+    // Summary, page and JUnit file report the reason for the end.
     let slow = format!("sleep 0.2; {CHECK}");
     let args = ["run", "crash", "--check", &slow, "--budget", "1 s", "--try-all", "--jobs", "1"];
     let output = bench.leyden(&args).output().unwrap();
@@ -959,12 +959,12 @@ fn where_no_capacitor_can_help_that_is_told() {
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no capacitor can help"));
     let of = |at: usize, what: &str| curve[at][what].as_u64().unwrap();
-    // What holds with the smaller bank was recovered by a scan.
+    // States that hold with the smaller bank were recovered by a scan.
     let more = of(1, "cuts_that_lose") - of(0, "cuts_that_lose").min(of(1, "cuts_that_lose"));
     assert!(more <= of(0, "scans") && of(1, "scans") == 0, "{curve}");
 }
 
-// What was there before the recording lies on flash then, and no bank is too small for it.
+// Data from before the recording lies on flash then, and no bank is too small for it.
 #[test]
 fn a_small_bank_loses_what_the_run_wrote_and_not_what_was_there_before() {
     let Some(bench) = Bench::new() else { return };
@@ -989,7 +989,7 @@ fn without_each_flush_the_audit_says_whether_it_is_missed() {
     assert!(flushes.len() >= 6, "{audited}");
     let missed = flushes.iter().filter(|flush| !flush["noticed"].is_null()).count();
     assert!(missed >= 3, "{audited}");
-    // What breaks with all flushes says nothing of one.
+    // A check that fails with all flushes shows nothing about one flush.
     std::fs::remove_dir_all(bench.out()).unwrap();
     bench.recorded(HASTY, &[]);
     let output = bench.leyden(&["audit", "crash"]).output().unwrap();
@@ -1000,7 +1000,7 @@ fn without_each_flush_the_audit_says_whether_it_is_missed() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn wrong_recordings_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |args: &[&str], what: &str| {
         let mut command = Command::new(LEYDEN);
@@ -1077,7 +1077,7 @@ fn the_commands_of_a_strangers_folder_are_not_run() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains("--trust") && !said.contains("\nit ran"), "{args:?}: {said}");
     }
-    // What only reads goes on.
+    // Commands that only read still work.
     assert!(bench.leyden(&["show", "crash"]).output().unwrap().status.success());
     // Once is enough.
     assert_eq!(bench.run(&["--states", "8", "--trust"]).0, 1);
@@ -1148,7 +1148,7 @@ fn a_recording_is_run_without_root() {
     let taken_out: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(came_out(&mounted), came_out(&taken_out));
     assert!(bench.out().join("report.html").exists());
-    // What takes root says so, in a line.
+    // A command that takes root reports that in one line.
     let args = ["crashtest", "devices/hexa", "--work", "true", "--check", "true", "--out", "x"];
     let output = as_nobody(&program, &args);
     assert_eq!(output.status.code(), Some(2));
@@ -1157,7 +1157,7 @@ fn a_recording_is_run_without_root() {
 }
 
 #[test]
-fn what_dm_log_writes_has_recorded_is_taken_over_and_given_out() {
+fn logs_of_dm_log_writes_are_imported_and_exported() {
     let Some(bench) = Bench::new() else { return };
     bench.recorded(SYNCED, &[]);
     let (_, recorded, _) = bench.run(&["--states", "80"]);
@@ -1178,7 +1178,7 @@ fn what_dm_log_writes_has_recorded_is_taken_over_and_given_out() {
     assert!(again["control"]["verdicts"]["lost"].as_u64() > Some(0), "{again}");
     assert_eq!(import(CHECK).status.code(), Some(2), "a recording is not replaced");
 
-    // What QEMU writes. It knows no marks.
+    // A log that QEMU wrote. It knows no marks.
     let folder = bench.path();
     let options = "driver=raw,file.driver=blklogwrites,file.log-sector-size=512,file.file.driver=file,\
                    file.file.filename=disk.img,file.log.driver=file,file.log.filename=qemu.log";

@@ -1,5 +1,5 @@
-//! What docs/crashtest.md prints is run, one command after the other, with its scripts: with few states, where this machine
-//! has what it takes.
+//! The commands of docs/crashtest.md are run, one after the other, with its scripts: with few
+//! states, where this machine has the programs they take.
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
@@ -90,7 +90,7 @@ fn run(folder: &Path, command: &str) {
 }
 
 #[test]
-fn what_the_page_prints_is_run() {
+fn commands_of_the_page_are_run() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/crashtest.md");
     let parts = parts(&std::fs::read_to_string(page).unwrap());
     let commands = parts.iter().filter(|part| matches!(part, Part::Command(_))).count();

@@ -322,7 +322,7 @@ END"#;
 }
 
 #[test]
-fn what_takes_a_drive_is_refused_by_name() {
+fn options_that_take_a_drive_are_refused_by_name() {
     let Some(bench) = Bench::new() else { return };
     for more in [["--size", "64 MiB"], ["--fs", "xfs"], ["--atom", "512"], ["--base", "image"]] {
         let output = bench.test("true", "true", &["--files", more[0], more[1]]);
@@ -369,7 +369,7 @@ fn work_that_fails_leaves_no_recording() {
     }
 }
 
-/// Whatever is mounted and started ends with the process that did it.
+/// Mounts and child processes end with the process that made them.
 #[test]
 fn nothing_is_left_behind_by_a_kill() {
     let Some(bench) = Bench::new() else { return };

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What reclaim reads and writes may differ by, in percent. The rest is explained in docs/papers/journal-zones.md.
+/// Largest difference of reclaim's reads and writes, in percent: docs/papers/journal-zones.md has its reasons.
 const MOST: f64 = 10.0;
 const CASES: [&str; 6] =
     ["fill", "bursts-1", "bursts-2", "bursts-3", "ordered-sequential", "journal-sequential"];

@@ -61,7 +61,7 @@ fn runs_are_kept_reported_and_repeatable() {
     assert_eq!(record["seed"], 9);
     assert!(fs::read_to_string(&report).unwrap().contains("<html"));
 
-    // What a record says of repeating it is so.
+    // The command in a record repeats its run.
     let words: Vec<&str> = record["reproduce"].as_str().unwrap().split(' ').skip(1).collect();
     let again = leyden(&words).arg("--json").output().unwrap();
     let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
@@ -91,7 +91,7 @@ fn a_full_disk_ends_with_3_and_leaves_nothing() {
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = leyden(&["schema"]).stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    // What cannot be said either ends with a code of the list.
+    // A command that cannot write its error message still ends with a code of the list.
     for (args, code) in [(&["status", "no.leyden"][..], 2), (&["run", "no-such-scenario"], 2)] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let status = leyden(args).stderr(full).status().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use leyden_sim::Rng;
 use leyden_workload::trace::fuzz::mutate;
 
-/// What is put into mutants of texts.
+/// The tokens that are put into mutants of texts.
 const TOKENS: [&[u8]; 24] = [
     b"0",
     b"1",

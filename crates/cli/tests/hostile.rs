@@ -1,4 +1,4 @@
-//! What a careless or hostile user hands to the command, and what must not come of it.
+//! Inputs of careless and hostile users, and harm that must not follow.
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +64,7 @@ fn a_conversion_goes_through_links_and_into_pipes() {
 }
 
 #[test]
-fn what_could_not_be_kept_is_refused_before_the_run() {
+fn results_without_a_place_are_refused_before_the_run() {
     let endless = "workload.job.0.requests=1000000000000";
     let folder = env!("CARGO_MANIFEST_DIR");
     let parts = ["is a directory", "help: name a file in it"];
@@ -87,7 +87,7 @@ fn files_that_are_no_scenarios_are_refused_with_a_remedy() {
 }
 
 #[test]
-fn what_would_be_ignored_or_misread_is_refused() {
+fn arguments_that_would_be_ignored_or_misread_are_refused() {
     refused(&["run", TINY, "--set", "extends=x"], 2, &["in a file only", "--set:1:1"]);
     refused(&["compare", TINY, "--vary", "extends=x,y"], 2, &["in a file only"]);
     let seven = "device.ftl.over_provisioning=7";

@@ -11,7 +11,7 @@ fn package(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../integrations").join(name)
 }
 
-/// What this machine lacks, said; nothing if it has all.
+/// True, with a message, if this machine lacks a tool.
 fn lacks(toolchain: &[&str]) -> bool {
     let doctor = Command::new(LEYDEN).args(["crashtest", "doctor"]).output().unwrap();
     if !doctor.status.success() {

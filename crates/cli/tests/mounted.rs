@@ -131,7 +131,8 @@ impl Drop for Namespace {
     }
 }
 
-/// What unmounts here does not unmount there: the file system lives on, and nothing is written.
+/// Unmounting in one namespace does not unmount in another: the file system lives on, and nothing
+/// is written.
 #[test]
 fn a_mount_that_another_namespace_holds_loses_nothing_and_is_said() {
     let Some(_alone) = alone() else { return };
@@ -172,7 +173,7 @@ fn terminate_well(mut child: Child) {
 
 /// A file system of a stranger may hold programs that run as root, and devices.
 #[test]
-fn what_is_mounted_makes_nobody_root_and_is_what_was_named() {
+fn a_mounted_image_gives_no_root_rights_and_is_the_one_named() {
     let Some(_alone) = alone() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (image, disk) = (create(folder.path()), folder.path().join("disk"));

@@ -1,4 +1,4 @@
-//! What is left when a command has ended: files that are kept, exit codes, and runs that can be made again.
+//! Results of commands that have ended: kept files, exit codes, and runs that can be repeated.
 
 use std::fs;
 use std::path::Path;
@@ -219,7 +219,7 @@ fn a_record_and_a_report_are_enough_to_run_again() {
 }
 
 #[test]
-fn what_check_prints_is_the_same_scenario() {
+fn output_of_check_is_the_same_scenario() {
     let folder = folder();
     let path = folder.path();
     for scenario in ["tiny.toml", "zombie/figure2"] {
@@ -436,7 +436,7 @@ fn devices_of_one_trace_are_chosen_stacked_or_overlaid() {
     ends_with(&info, 0);
 }
 
-/// What a conversion loses it would lose for good.
+/// A conversion that replaced its input would lose part of it for good.
 #[test]
 fn a_conversion_never_replaces_what_it_reads() {
     let folder = folder();
@@ -520,7 +520,7 @@ fn a_folder_is_no_state_of_a_campaign() {
     assert!(!folder.path().join("states.lock").exists());
 }
 
-/// What was typed wrongly is named as it was typed, and what to do fits what went wrong.
+/// A wrong argument is quoted as it was typed, and the remedy fits the fault.
 #[test]
 fn messages_name_what_to_mend() {
     let folder = folder();
@@ -591,7 +591,7 @@ fn messages_name_what_to_mend() {
 
 /// The over-provisioning that a refusal names makes a drive.
 #[test]
-fn what_a_refusal_proposes_works() {
+fn remedies_of_refusals_work() {
     let folder = folder();
     let check = |sets: &[&str]| {
         let sets = sets.iter().flat_map(|set| ["--set", set]);

@@ -73,7 +73,7 @@ fn alone(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_a_machine_lacks_is_said_with_the_remedy() {
+fn missing_programs_are_named_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let (code, said) = alone(folder.path(), &["reproduce", "selective-plp", "--live"]);
     assert_eq!(code, Some(2), "{said}");

@@ -77,7 +77,7 @@ pub const SCENARIOS: &[(&str, &str)] = bundle![
 pub(super) struct Trace {
     /// Its path below `scenarios/`.
     pub(super) name: &'static str,
-    /// What it holds.
+    /// Its contents.
     pub(super) bytes: &'static [u8],
     /// Length and SHA-256 of the repository's file, where `bytes` are others of the same meaning.
     pub(super) origin: Option<&'static str>,
@@ -163,12 +163,12 @@ fn unpacked(trace: &Trace) -> &'static [u8] {
     })
 }
 
-/// What a user calls the file at `path`: `bench/random-write`.
+/// A user's name for the file at `path`: `bench/random-write`.
 pub fn name(path: &str) -> &str {
     path.strip_suffix(".toml").unwrap_or(path)
 }
 
-/// What a user calls each of them.
+/// A user's name for each of them.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(path, _)| name(path))
 }

@@ -95,7 +95,7 @@ impl de::Error for Error {
     }
 }
 
-/// What was found, in a configuration's words rather than serde's.
+/// The value that was found, in a configuration's words rather than serde's.
 fn plain(found: Unexpected<'_>) -> String {
     match found {
         Unexpected::Bool(value) => format!("`{value}`"),

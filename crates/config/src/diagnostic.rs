@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, where, and what to do about it.
+//! Errors of a scenario, with their place and remedy.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,11 +15,11 @@ pub(super) struct Source {
     pub name: String,
     /// All of it, to quote from.
     pub text: String,
-    /// What paths written in it are relative to.
+    /// The folder that paths in it are relative to.
     pub base: Base,
 }
 
-/// What paths written in a text are relative to.
+/// The folder that paths in a text are relative to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Base {
     /// A folder on disk; empty for the current one.
@@ -65,11 +65,11 @@ pub enum At {
 /// the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong; names the key where there is one.
+    /// The error; names the key where there is one.
     pub message: String,
     /// Where it was written.
     pub at: Option<At>,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
 }
 
@@ -101,7 +101,7 @@ impl Place {
     fn excerpt(&self) -> (String, usize) {
         let before = self.column - 1;
         let skipped = before.saturating_sub(QUOTE_CHARS / 2);
-        // What a terminal would obey is not for quoting.
+        // Control characters, which a terminal would obey, are not quoted.
         let plain = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
         let shown = self.quote.chars().skip(skipped).take(QUOTE_CHARS).map(plain).collect();
         (shown, before - skipped)

@@ -25,7 +25,7 @@ pub(super) fn explain(error: Error, defaults: &serde_json::Value) -> Diagnostic 
             expected_plain(&expected)
         ))
         .help(match expected.as_str() {
-            // What a number beyond the list's end comes to.
+            // A number beyond the list's end leads here.
             "a sequence" if found == "a table" => {
                 format!(
                     "write a list in square brackets, or number an item that is there: `{shown}.0`"

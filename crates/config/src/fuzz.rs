@@ -1,4 +1,4 @@
-//! What the fuzz target and the short fuzz test call: any text as a scenario.
+//! The function of the fuzz target and of the short fuzz test: any text as a scenario.
 //!
 //! **Invariants**: none may panic but for a broken promise.
 

@@ -1,4 +1,4 @@
-//! What stands between the software and the drive.
+//! Layers between the software and the drive.
 
 use leyden_device::Config;
 use leyden_host::{Channel, HintChannelConfig, PageCacheConfig, ZonedBlockConfig};

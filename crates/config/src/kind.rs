@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{PreconditionKind, Scenario};
 
-/// What a scenario's drive is.
+/// The kind of a scenario's drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriveKind {
     /// A conventional drive.
@@ -23,7 +23,7 @@ pub enum DriveKind {
 struct Unread {
     /// Below `device`, or the table of the conventional member.
     keys: &'static [&'static str],
-    /// What the drive has not got.
+    /// The feature that the drive lacks.
     why: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl Scenario {
                 self.check_zoned()
             }
             DriveKind::ZonedBlock => {
-                // What half of such a device lacks is told when it is built.
+                // A missing half of such a device is reported when it is built.
                 if self.device.zoned.is_some() {
                     check_unread(&self.device, "device", &ON_ZONED)?;
                 }

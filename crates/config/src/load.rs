@@ -172,7 +172,7 @@ pub struct Loaded {
     pub scenario: Scenario,
     /// Its name as it was loaded.
     name: String,
-    /// What it was loaded from, as that was named.
+    /// The file's name as it was given.
     file: String,
     files: Vec<PathBuf>,
     /// The run that it is of, if it comes from a record or a report.
@@ -336,7 +336,7 @@ impl Loaded {
     }
 }
 
-/// What is wrong with `over`, laid on `base`, if it numbers an item of a list that is not there.
+/// The error if `over`, laid on `base`, numbers an item of a list that is not there.
 fn missing_item(base: &Node, over: &Node, path: &str) -> Option<Diagnostic> {
     let Value::Table(entries) = &over.value else { return None };
     entries.iter().find_map(|(key, entry)| {

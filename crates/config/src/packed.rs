@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-/// What ends a column.
+/// The byte that ends a column.
 const END: u8 = 0;
 
 /// A table with a header, in which the first column holds ascending numbers mostly; nothing if the text is no such table, or would not

@@ -1,4 +1,4 @@
-//! What a configuration can choose from, gathered from its schema, which the layers' registries make.
+//! The choices of a configuration, gathered from its schema, which the layers' registries make.
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct PolicyFolder {
     /// The key that chooses among them.
     pub key: String,
-    /// What is chosen.
+    /// The subject of the choice.
     pub summary: String,
     /// The choices; the first is the default.
     pub policies: Vec<Policy>,
@@ -20,7 +20,7 @@ pub struct PolicyFolder {
 pub struct Policy {
     /// The name a configuration uses.
     pub name: String,
-    /// What it does and where it comes from.
+    /// Its behaviour and its source.
     pub doc: String,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
@@ -33,7 +33,7 @@ pub struct Parameter {
     pub key: String,
     /// Its default, as a configuration writes it.
     pub default: String,
-    /// What it means.
+    /// Its meaning.
     pub doc: String,
 }
 
@@ -56,7 +56,7 @@ struct Walk<'r> {
 impl<'r> Walk<'r> {
     fn table(&mut self, schema: &'r Value, path: &str) {
         let Some(properties) = schema["properties"].as_object() else { return };
-        // What every drive has comes before what the host has.
+        // Tables of every drive come before those of the host.
         let mut keys: Vec<(&String, &Value)> = properties.iter().collect();
         keys.sort_by_key(|(key, _)| *key != "device");
         for (key, property) in keys {
@@ -121,7 +121,7 @@ fn collect(schema: &Value, part: &Value, found: &mut Map<String, Value>) {
     }
 }
 
-/// What capacitors protect of the buffer: a plain enum, whose schema holds its documentation.
+/// The protected regions of the buffer: a plain enum, whose schema holds its documentation.
 fn regions() -> PolicyFolder {
     let schema = leyden_buffer::Region::json_schema(&mut SchemaGenerator::default()).to_value();
     let default = to_value(leyden_buffer::Region::default());

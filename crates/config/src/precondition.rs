@@ -1,4 +1,4 @@
-//! What happened to the drive before the run.
+//! The drive's history before the run.
 
 use std::path::PathBuf;
 

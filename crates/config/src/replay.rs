@@ -64,7 +64,7 @@ pub struct Replay {
     /// In closed loop, a flush or a write with FUA waits for all requests before it, and all after wait for it: the
     /// software that sent it did so, too, if one thread of it wrote.
     pub barriers: bool,
-    /// What to do with requests that do not fit on the device.
+    /// The treatment of requests that do not fit on the device.
     pub beyond_end: BeyondEnd,
     /// Replay the trace so many times, each after the other's last arrival; at least 1.
     pub loops: u32,
@@ -74,16 +74,16 @@ pub struct Replay {
     pub classes: ClassNames,
 }
 
-/// What replaying on a zoned drive needs to know of it.
+/// Facts of a zoned drive that replaying needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnZones {
     /// From a zone to the next.
     pub zone_sectors: u64,
-    /// What a host may ask for.
+    /// The protection that a host may ask for.
     pub protection: ZoneProtection,
 }
 
-/// What a zoned drive protects if a host asks for it.
+/// The protection that a zoned drive gives if a host asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneProtection {
     /// It knows the PLP flag: logs and metadata carry it.

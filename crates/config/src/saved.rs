@@ -10,7 +10,7 @@ use super::diagnostic::{Diagnostic, Origin, Source};
 use super::tree::{Entry, Node, Value};
 use leyden_record::{Input, RECORD_VERSION};
 
-/// What a report puts before and after the runs it holds.
+/// The text of a report before and after the runs it holds.
 pub const IN_REPORT: (&str, &str) = ("<script type=\"application/json\" id=\"runs\">", "</script>");
 
 /// As much of a record as it takes to run it again.

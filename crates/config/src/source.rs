@@ -16,7 +16,7 @@ pub enum TraceSource {
     Bundled {
         /// Its path below `scenarios/`.
         name: &'static str,
-        /// What it holds.
+        /// Its contents.
         bytes: &'static [u8],
         /// Length and SHA-256 of the file in the repository, if its bytes are others of the same meaning.
         origin: Option<&'static str>,

@@ -36,7 +36,7 @@ pub const fn is_known(victim: &VictimConfig) -> bool {
 pub struct Stationary<'a> {
     victim: &'a VictimConfig,
     rng: Rng,
-    /// What was computed last, and for what: dies are mostly alike.
+    /// The last result, and its arguments: dies are mostly alike.
     weights: Option<(DieShare, Vec<f64>)>,
 }
 

@@ -1,4 +1,4 @@
-//! What users write wrongly, and what they are told.
+//! Errors that users make, and their messages.
 
 use std::path::Path;
 
@@ -248,7 +248,7 @@ fn traces_are_checked() {
 }
 
 #[test]
-fn what_stands_above_the_drive_is_checked() {
+fn layers_above_the_drive_are_checked() {
     let message = refused("[host.hints]\nbatch = 0\n", &[]);
     says(&message, &["`host.hints.batch`: 0 is not in 1..=256", "a.toml:2:9"]);
     says(&refused("[host.hints]\nchannel = \"pigyback\"\n", &[]), &["piggyback"]);
@@ -273,7 +273,7 @@ fn hints_are_found_like_their_trace() {
 }
 
 #[test]
-fn what_is_loaded_serialises_to_what_loads_the_same() {
+fn a_scenario_serialises_to_one_that_loads_the_same() {
     let scenario = accepted("[workload.trace]\npath = \"t\"\nspeed = 2\nmode = \"open\"\n", &[]);
     let text = serde_json::to_string(&scenario).unwrap();
     let back: Scenario = serde_json::from_str(&text).unwrap();

@@ -24,9 +24,9 @@ pub enum LoadError {
     Read {
         /// Which file.
         path: String,
-        /// What to do about it, if that is known.
+        /// The remedy, if there is one.
         help: Option<String>,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
     /// It is wrong.
@@ -157,7 +157,7 @@ pub(super) fn extended(base: &Base, path: &str) -> io::Result<Arc<Source>> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
 }
 
-/// What the system said, or for want of words what it meant.
+/// The system's message, or a plainer one where that is short.
 pub(super) fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),

@@ -172,8 +172,8 @@ impl Node {
         }
     }
 
-    /// What is written for the dotted `path`, or for the nearest table above it; and whether it is
-    /// that very key.
+    /// The node of the dotted `path`, or of the nearest table above it; and whether it is that very
+    /// key.
     pub(super) fn nearest(&self, path: &str) -> (&Self, bool) {
         let mut node = self;
         for key in path.split('.') {

@@ -1,4 +1,4 @@
-//! What the host asks of the drive: synthetic jobs, or a trace.
+//! The host's work for the drive: synthetic jobs, or a trace.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -60,7 +60,7 @@ pub struct TraceConfig {
     packing: PackingOnce,
 }
 
-/// What follows from the trace alone, and so has no part in comparing configurations.
+/// A value that follows from the trace alone, and so has no part in comparing configurations.
 #[derive(Clone, Debug, Default)]
 struct PackingOnce(Arc<OnceLock<Arc<Packing>>>);
 
@@ -76,7 +76,7 @@ pub type Requests = Packed<CutIter<Merged>>;
 /// The most records that can be kept back to be sorted.
 pub const MAX_WINDOW: u32 = 100_000_000;
 
-/// What several devices in a trace mean: at most one of the rules is given.
+/// The meaning of several devices in a trace: at most one of the rules is given.
 pub fn devices(only: Option<&str>, overlay: bool, stack: Option<Bytes>) -> Devices {
     match (only, stack) {
         (Some(only), _) => Devices::Only(only.to_owned()),

@@ -155,8 +155,8 @@ impl CheckServer {
         self.child.id()
     }
 
-    /// What it says of the state, and whether it goes on; else it must be started anew. `output` is where its
-    /// standard error goes.
+    /// The verdict on the state, and whether the check's process can take another question; if not,
+    /// it must be started again. `output` is where its standard error goes.
     pub(crate) fn ask(&mut self, plan: &Plan, output: &Path) -> (Outcome, bool) {
         if self.stdin.write_all(b"check\n").and_then(|()| self.stdin.flush()).is_err() {
             return (Self::died(output), false);

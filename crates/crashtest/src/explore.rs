@@ -192,8 +192,8 @@ fn explore_model(
     }
 }
 
-/// What the recorded drive is left with must be among what a lawful one may be left with: a drive that breaks a promise
-/// by itself is no test of other software. With a smaller bank it may.
+/// Refuses states of the recorded drive that are not among a lawful drive's: a drive that breaks a
+/// promise by itself is no test of other software. With a smaller bank it may.
 fn refuse_unlawful(timeline: &Timeline, states: &[(State, Power)]) -> Result<(), CrashError> {
     let Some((place, atom)) = first_unlawful(timeline, states.iter().map(|(state, _)| state))
     else {

@@ -1,7 +1,7 @@
 //! States in a file, out of which e2fsprogs take the files: no root, no mount, no loop device.
 //!
-//! What the kernel does beyond playing the journal back, like ending truncates that were under way (ext4's list of
-//! orphans), is not done.
+//! Recovery in the kernel beyond replay of the journal, like the end of truncates in progress
+//! (ext4's list of orphans), is not done.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -56,7 +56,7 @@ pub trait History: fmt::Debug {
     /// Takes out of `state` what is lost by name only: the image is the same without it.
     fn normalize(&self, state: &mut State);
 
-    /// What is wrong with a state that is none of this run's.
+    /// Checks that a state is one of this run's; the error describes the fault.
     ///
     /// # Errors
     /// If the run has no such state.

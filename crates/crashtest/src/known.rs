@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_guessed_is_what_a_try_comes_to() {
+    fn guesses_are_the_outcomes_of_tries() {
         let timeline = timeline();
         let mut known = Known::new(&timeline);
         let mut rng = Rng::new(1, "known");

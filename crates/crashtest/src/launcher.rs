@@ -29,8 +29,8 @@ impl Launcher {
             // Without root a namespace of users gives the right to make the others.
             command.args(["--user", "--map-root-user"]);
         }
-        // What is mounted and started in there ends with its first process, however that ends. What others
-        // unmount outside is unmounted in there, too: `pinned` has the rest.
+        // Mounts and processes in the namespace end with its first process, however that ends. A
+        // file system that is unmounted outside is unmounted inside, too: `pinned` has the rest.
         command.args(["--mount", "--propagation", "slave"]);
         command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
         let own = match self.program {

@@ -20,7 +20,7 @@ use crate::session::{Plan, Session};
 
 /// Bytes that are written at once.
 const CHUNK_BYTES: usize = 1 << 20;
-/// What dm-log-writes notes when its device is taken down.
+/// The mark that dm-log-writes notes when its device is taken down.
 const LOG_END: &[u8] = b"dm-log-writes-end";
 /// The mark at which the work of a recording begins.
 const LOG_BEGIN: &[u8] = b"begin";
@@ -120,7 +120,7 @@ fn unreadable(error: &LogError) -> CrashError {
     CrashError::Input(format!("the log cannot be read: {error}"))
 }
 
-/// Who gives a log's commands to a drive.
+/// The host that gives a log's commands to a drive.
 struct Host {
     drive: Drive,
     size_bytes: u64,

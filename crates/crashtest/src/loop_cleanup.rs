@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// What `losetup` says that lies behind the device; nothing if it is free.
+    /// The backing file of the device according to `losetup`; none if it is free.
     fn file_of(attachment: &Attachment) -> Option<String> {
         said(Command::new("losetup").args(["-n", "-O", "BACK-FILE"]).arg(attachment.device())).ok()
     }

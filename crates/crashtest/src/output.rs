@@ -25,11 +25,11 @@ pub struct Seed {
     pub atom_bytes: u32,
     /// The state.
     pub state: State,
-    /// What it came to.
+    /// The verdict on the state.
     pub verdict: Verdict,
     /// The output of the check.
     pub said: String,
-    /// What was lost, by file; empty as long as nobody has looked.
+    /// The lost data, by file; empty until it has been located.
     #[serde(default)]
     pub lost: Vec<Place>,
     /// Why it breaks, if that was looked for.
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_checks_say_is_escaped() {
+    fn output_of_checks_is_escaped() {
         assert_eq!(escaped("a<b & \"c\"\u{1}"), "a&lt;b &amp; &quot;c&quot;\u{fffd}");
     }
 }

@@ -102,7 +102,7 @@ mod tests {
 35 20 7:6 / /above rw master:9 - ext4 /dev/loop6 rw";
 
     #[test]
-    fn what_nobody_can_unmount_from_outside_is_given_up() {
+    fn mounts_that_cannot_be_unmounted_from_outside_are_given_up() {
         let mounts: Vec<Mount> = TABLE.lines().filter_map(mount).collect();
         assert_eq!(mounts.len(), 8);
         let given_up = pinned(&mounts, &[Path::new("/build/crash"), Path::new("/home")]);

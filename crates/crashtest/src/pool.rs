@@ -387,7 +387,7 @@ impl Runner for Pool<'_> {
                 self.give(worker, task);
             }
             if self.workers.iter().all(|worker| worker.busy.is_none()) {
-                // What was given up is no result: the last answer may have come in while it was interrupted.
+                // Cancelled trials are no result: the last answer may have come in while it was interrupted.
                 let is_whole = !self.cancel.load(Ordering::Relaxed);
                 return if is_whole { Ok(()) } else { Err(CrashError::Interrupted) };
             }

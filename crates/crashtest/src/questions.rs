@@ -14,7 +14,7 @@ use crate::why::{self, Why};
 use crate::worker::{Answer, Ask};
 
 impl Pool<'_> {
-    /// What lies in these atoms, when nothing is lost.
+    /// The files in these atoms, when nothing is lost.
     ///
     /// # Errors
     /// As [`crate::Runner::run`].

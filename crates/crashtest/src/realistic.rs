@@ -51,7 +51,7 @@ pub(crate) fn times(timeline: &Timeline, seed: u64, most: usize, even: bool) -> 
     all
 }
 
-/// What the recorded drive did when its power failed.
+/// The recorded drive's dump and losses at its power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Power {
     /// When, by the drive's clock, in nanoseconds.
@@ -128,7 +128,7 @@ fn read_back(drive: &Replay<'_>, timeline: &Timeline, at: usize) -> Result<State
     for atom in timeline.touched() {
         let number = u64::from(atom) / atoms_a_unit;
         if unit.as_ref().is_none_or(|(known, _)| *known != number) {
-            let bytes = drive.read_unit(number).ok_or_else(|| nobody_wrote(atom))?;
+            let bytes = drive.read_unit(number).ok_or_else(|| unwritten(atom))?;
             unit = Some((number, bytes));
         }
         let Some((_, bytes)) = &unit else { unreachable!("it was just read") };
@@ -139,12 +139,12 @@ fn read_back(drive: &Replay<'_>, timeline: &Timeline, at: usize) -> Result<State
         let newest = versions.next().expect("there is always the first");
         if !is_this(newest.content) {
             let found = versions.find(|version| is_this(version.content));
-            lost.push((atom, found.ok_or_else(|| nobody_wrote(atom))?.event));
+            lost.push((atom, found.ok_or_else(|| unwritten(atom))?.event));
         }
     }
     Ok(State::new(at, lost))
 }
 
-fn nobody_wrote(atom: u32) -> CrashError {
+fn unwritten(atom: u32) -> CrashError {
     CrashError::Worker(format!("after a cut, atom {atom} of the drive holds data of no write"))
 }

@@ -31,7 +31,7 @@ pub(crate) fn record(
 ) -> Result<u64, CrashError> {
     let image = session.drive();
     let _alone = alone(session)?;
-    // What an earlier process left that was killed; the folder is this test's own.
+    // The image of an earlier process that was killed; the folder is this crash test's own.
     let _ = std::fs::remove_file(&image);
     let recorded = record_on(&image, session, plan, access, processes, attached);
     let _ = std::fs::remove_file(&image);
@@ -44,8 +44,8 @@ pub(crate) fn record(
     Ok(length)
 }
 
-/// Nobody else records into the folder while this is held. The worker of a process that was killed does for a moment: it
-/// takes down what it has made.
+/// A lock on the folder, which no other process records into while it is held. The worker of a
+/// process that was killed holds it for a moment: it takes down its mounts and devices.
 pub(crate) fn alone(session: &Session) -> Result<File, CrashError> {
     let path = session.folder().join(".recording");
     let file = File::create(&path).map_err(CrashError::io(&path))?;
@@ -90,7 +90,7 @@ fn record_on(
         })?;
         drive = Drive::open(image)?.0;
     }
-    // What was there before is no matter of the run's: no bank is too small for it.
+    // Data from before the run is not tested: no bank is too small for it.
     drive.write_out()?;
     drive.record(&session.recording())?;
     session.share()?;
@@ -104,21 +104,21 @@ fn record_on(
             }
             let worked = bench.script("work", &plan.work, device, Some(handle));
             let failed = handle.control(ControlAsk::Fault { rule: None, clear: false });
-            // What comes after the work must not fail: the drive is looked at as it is.
+            // Operations after the work must not fail: the drive is looked at as it is.
             handle.control(ControlAsk::Fault { rule: None, clear: true });
             let failed = match failed {
                 Some(ControlAnswer::Faults { rules }) => rules,
                 _ => Vec::new(),
             };
             let worked = with_faults(plan, worked, &failed);
-            // What follows, like unmounting, is not part of the run.
+            // Later operations, like unmounting, are not part of the run.
             tell(handle, END.to_vec());
             worked
         })
     })
 }
 
-/// What the scripts run on.
+/// The device and folders on which the scripts run.
 struct Bench<'a> {
     plan: &'a Plan,
     room: SessionPaths,
@@ -126,7 +126,7 @@ struct Bench<'a> {
     access: Access,
     processes: Processes,
     has_base: bool,
-    /// Who is told of loop devices.
+    /// The function that is called with each loop device.
     attached: &'a dyn Fn(&Attachment) -> Result<(), CrashError>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) const BEGIN: &[u8] = b"\0begin";
 /// Notes that the work has ended: what follows is not part of the run. No text that a host writes begins so.
 pub(crate) const END: &[u8] = b"\0end";
 
-/// What was recorded, of the first `size_bytes` of the drive.
+/// The recording of the first `size_bytes` of the drive.
 ///
 /// # Errors
 /// If its drive does something else when it is run again, or atoms of `atom_bytes` make no sense for it.

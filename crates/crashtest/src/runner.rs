@@ -1,4 +1,4 @@
-//! Who tries states: processes that mount them, or software in memory.
+//! Runners, which try states: processes that mount them, or software in memory.
 
 use crate::error::CrashError;
 use crate::state::State;

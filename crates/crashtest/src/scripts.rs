@@ -12,7 +12,7 @@ use crate::check::{self, Environment};
 use crate::error::CrashError;
 use crate::session::{Plan, Session};
 
-/// Who is told of a promise.
+/// The function that is called with each promise.
 pub(crate) type Promised = Box<dyn Fn(&str) + Send>;
 
 /// Scripts that share a log.

@@ -81,7 +81,8 @@ impl Iterator for Search<'_> {
 pub(crate) struct Seen<'a> {
     history: &'a dyn History,
     keys: Box<dyn Keys + 'a>,
-    /// What the drive holds, and how much was acknowledged: the number of the first such state.
+    /// The drive's contents, and the number of lines acknowledged: the number of the first such
+    /// state.
     firsts: BTreeMap<(u128, usize), usize>,
     repeats: u64,
 }

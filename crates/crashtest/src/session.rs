@@ -89,7 +89,7 @@ pub struct RecordPlan {
     pub drive: ImageConfig,
     /// How many times as fast as the wall's time the drive's goes; without, as fast as it can.
     pub speed: Option<f64>,
-    /// What is on the device before, as a raw file; a new file system without.
+    /// The device's contents before the run, as a raw file; a new file system without.
     #[serde(default)]
     pub base: Option<PathBuf>,
     /// Everything else.
@@ -149,7 +149,7 @@ impl Session {
     pub fn folder(&self) -> &Path {
         &self.folder
     }
-    /// What was recorded.
+    /// The recording's file.
     pub fn recording(&self) -> PathBuf {
         self.folder.join("recording.leyrec")
     }
@@ -157,7 +157,7 @@ impl Session {
     pub fn files_recording(&self) -> PathBuf {
         self.folder.join("recording.files")
     }
-    /// What the user's scripts have said while they were recorded.
+    /// The output of the user's scripts while they were recorded.
     pub fn work_log(&self) -> PathBuf {
         self.folder.join("work.log")
     }
@@ -177,7 +177,7 @@ impl Session {
         self.folder.join("drive.leyden")
     }
 
-    /// What was agreed on.
+    /// The plan that was agreed on.
     ///
     /// # Errors
     /// If nothing was recorded there, or the file was changed into something else.
@@ -231,7 +231,7 @@ impl Session {
         Ok(Recording::open(&self.recording())?)
     }
 
-    /// What was recorded, with atoms of `atom_bytes`; of the drive's mapping units without.
+    /// The recording's timeline, with atoms of `atom_bytes`; of the drive's mapping units without.
     ///
     /// # Errors
     /// If atoms are smaller than the device's sectors, or the recording is none, is damaged, or its drive does something else today.
@@ -254,7 +254,7 @@ impl Session {
 
 /// Calls on files as they were recorded.
 impl Session {
-    /// What was recorded of files.
+    /// The recorded calls on files.
     ///
     /// # Errors
     /// If it is a recording of a drive, or cannot be used.
@@ -271,7 +271,7 @@ impl Session {
     }
 }
 
-/// What each process mounts for itself, at the same place.
+/// The paths that each process mounts for itself, at the same place.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionPaths(pub(crate) PathBuf);
 
@@ -284,15 +284,15 @@ impl SessionPaths {
     pub(crate) fn mnt(&self) -> PathBuf {
         self.0.join("mnt")
     }
-    /// What was acknowledged, for checks.
+    /// The acknowledged lines, for checks.
     pub(crate) fn acks(&self) -> PathBuf {
         self.0.join("acks")
     }
-    /// What a check says.
+    /// The output of a check.
     pub(crate) fn output(&self) -> PathBuf {
         self.0.join("output")
     }
-    /// What each tool keeps for itself.
+    /// The scratch folder of each tool.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.0.join("tmp")
     }

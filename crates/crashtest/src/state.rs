@@ -28,7 +28,7 @@ impl State {
         Self { at, lost, after: Vec::new() }
     }
 
-    /// What is wrong with it, if `timeline` has no such state.
+    /// The error, if `timeline` has no such state.
     pub fn check(&self, timeline: &Timeline) -> Result<(), String> {
         if self.at > timeline.closed() {
             return Err(format!("there is no event {}", self.at));
@@ -73,7 +73,7 @@ fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// What the drive holds in a state.
+/// The drive's contents in a state.
 #[derive(Clone, Debug)]
 pub struct Image<'a> {
     timeline: &'a Timeline,
@@ -105,7 +105,7 @@ impl<'a> Image<'a> {
         self.timeline.store().bytes(self.content(atom))
     }
 
-    /// What an atom holds, if the power failed once only.
+    /// The content of an atom, if the power failed once only.
     pub(crate) fn content(&self, atom: u32) -> Content {
         let newest = || self.timeline.newest(atom, self.at).content;
         self.lost.get(&atom).copied().unwrap_or_else(newest)
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_recovery_has_written_is_kept_in_digits() {
+    fn writes_of_recovery_are_kept_in_digits() {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(bytes_of(&digits_of(&bytes)), Some(bytes));
         assert_eq!((digits_of(&[1, 0xfe]).as_str(), bytes_of("0g")), ("01fe", None));

@@ -55,7 +55,7 @@ impl Store {
         &self.bytes[content.0 as usize * self.atom_bytes..][..self.atom_bytes]
     }
 
-    /// What tells it from other contents, the same in every run.
+    /// The key of a content, the same in every run.
     pub(crate) fn key(&self, content: Content) -> u128 {
         self.keys[content.0 as usize]
     }

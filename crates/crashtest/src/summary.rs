@@ -15,13 +15,13 @@ use crate::why::Why;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// Whatever a volatile cache may lose.
+    /// Any loss that a volatile cache allows.
     Adversarial,
-    /// What the recorded drive loses.
+    /// The losses of the recorded drive.
     Realistic,
-    /// What a drive may lose that ignores flushes.
+    /// The losses of a drive that ignores flushes.
     Lying,
-    /// Whatever a volatile cache may lose, and again while that recovers.
+    /// Any loss that a volatile cache allows, and again during recovery.
     Recovery,
 }
 
@@ -50,7 +50,7 @@ pub struct Finding {
     pub first: usize,
     /// The first of them.
     pub state: State,
-    /// What was said of it.
+    /// The check's message.
     pub said: String,
     /// Tried again, it has another verdict.
     pub is_flaky: bool,
@@ -65,7 +65,7 @@ pub struct Finding {
     pub lost: Vec<String>,
 }
 
-/// What became of the states of one moment.
+/// Verdicts on the states of one moment.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Tally {
     /// The power failed when the events before this one had happened.
@@ -78,7 +78,7 @@ pub struct Tally {
     pub broken: usize,
 }
 
-/// What ended the trials of a model.
+/// The end of the trials of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
@@ -91,7 +91,7 @@ pub enum Stop {
     Exhausted,
 }
 
-/// What a crash test says, as a whole.
+/// The verdict of a crash test as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunVerdict {
@@ -108,7 +108,7 @@ pub enum RunVerdict {
     TooFew,
 }
 
-/// What a model came to.
+/// The results of one model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ModelSummary {
     /// The model.
@@ -146,7 +146,7 @@ pub struct ModelSummary {
     /// States that were asked for.
     #[serde(default)]
     pub asked: usize,
-    /// What ended it.
+    /// The reason for its end.
     #[serde(default)]
     pub stop: Stop,
     /// How long that took, in seconds of the wall's time.
@@ -204,10 +204,10 @@ impl ModelSummary {
     }
 }
 
-/// What an exploration came to.
+/// The results of an exploration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// What it says as a whole.
+    /// The verdict as a whole.
     #[serde(default)]
     pub verdict: RunVerdict,
     /// Flushes that the drive was asked for in the run.
@@ -217,7 +217,7 @@ pub struct Summary {
     pub fua_writes: usize,
     /// Lines that were acknowledged.
     pub acks: usize,
-    /// What random choices came from.
+    /// The seed of random choices.
     pub seed: u64,
     /// Bytes that are kept or lost as a whole.
     pub atom_bytes: u32,
@@ -234,7 +234,7 @@ pub struct Summary {
     /// I/O errors that the work met, as rules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// What the files promise, if calls on files were recorded and no drive.
+    /// The persistence rules of the files, if calls on files were recorded and no drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Persistence>,
 }
@@ -277,8 +277,9 @@ impl Summary {
         self.intact.as_ref().is_none_or(|it| it.verdict == Verdict::Held)
     }
 
-    /// What it says as a whole. Software that met I/O errors must have kept its promises where nothing else was lost. A check that fails where nothing is lost says nothing; one that fails in a lawful state
-    /// has seen something, whatever became of the lies.
+    /// The verdict as a whole. Software that met I/O errors must have kept its promises where
+    /// nothing else was lost. A check that fails where nothing is lost shows nothing; one that
+    /// fails in a lawful state has found something, whatever the lying model found.
     pub(crate) fn judge(&self) -> RunVerdict {
         let has_few = |required| self.models.iter().any(|model| model.states < required);
         if !self.is_intact() && self.faults.is_empty() {
@@ -309,7 +310,7 @@ impl Summary {
         format!("{promises}, {flushes}{fua}{faults}: {}", self.in_words())
     }
 
-    /// What a sync of the run is called.
+    /// The name of a sync in the run.
     const fn sync(&self) -> &'static str {
         if self.files.is_some() { "file sync" } else { "drive flush" }
     }

@@ -1,4 +1,4 @@
-//! What a state is set up on, and how the software gets to its files.
+//! The devices and folders on which a state is set up, and the software's access to its files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ pub(crate) trait TestBed: fmt::Debug {
         None
     }
 
-    /// What lies in these atoms; the files have been entered.
+    /// The files in these atoms; the files have been entered.
     fn locate(&self, atoms: &[u32], atom_bytes: u64) -> Vec<Place>;
 }
 

@@ -33,7 +33,7 @@ impl Event {
         matches!(self, Self::Submitted(request) if request.op != Op::Flush && request.fua)
     }
 
-    /// What it is called.
+    /// The event's name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Submitted(request) => match request.op {
@@ -75,7 +75,7 @@ pub struct Timeline {
     begin: usize,
     /// The first event that is no part of the run; none if the run is all that was recorded.
     end: Option<usize>,
-    /// What the last mark began and did not end: a line that is not whole yet.
+    /// The unfinished line of the last mark.
     begun: String,
 }
 
@@ -114,7 +114,7 @@ impl Timeline {
     pub fn atoms(&self) -> u32 {
         self.base.len() as u32
     }
-    /// What happened in the run, with the drive's times.
+    /// The events of the run, with the drive's times.
     pub fn events(&self) -> &[(Time, Event)] {
         &self.events[..self.end.unwrap_or(self.events.len())]
     }
@@ -148,7 +148,7 @@ impl Timeline {
     pub fn set_begin(&mut self) {
         self.begin = self.events.len();
     }
-    /// What follows is no part of the run.
+    /// Ends the run: later events are no part of it.
     pub fn set_end(&mut self) {
         self.end = Some(self.events.len());
     }
@@ -204,7 +204,7 @@ impl Timeline {
         (0..self.atoms()).filter(|&atom| !self.versions[atom as usize].is_empty())
     }
 
-    /// What the drive holds in the beginning.
+    /// Sets the drive's content at the beginning.
     ///
     /// # Panics
     /// If something has happened already.
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_unmount_writes_is_counted_apart() {
+    fn writes_of_the_unmount_are_counted_apart() {
         let mut timeline = Timeline::new(16_384, 4_096);
         timeline.submit(Time::ZERO, request(Op::Write, 0, 8), &[1; 4_096]);
         timeline.submit(Time::ZERO, request(Op::Flush, 0, 0), &[]);

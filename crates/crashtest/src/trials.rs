@@ -34,7 +34,7 @@ pub struct TrialProgress {
     pub share: f64,
 }
 
-/// Who is told.
+/// The function that is called with progress.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(TrialProgress);
 
 /// The trials of one model.
@@ -45,7 +45,7 @@ pub(crate) struct Trials {
     stop: Stop,
     /// Outcomes that the runner had known before.
     known_before: u64,
-    /// What became of each, by number; nothing yet, or not at all.
+    /// The result of each state, by number; none if it was not tried, or is not yet.
     tried: Vec<Option<Tried>>,
 }
 
@@ -55,7 +55,7 @@ struct Tried {
     /// The moment of the cut.
     at: usize,
     verdict: Verdict,
-    /// What is kept of one that broke.
+    /// The state and the outcome, if it broke.
     broken: Option<(State, Outcome)>,
 }
 
@@ -179,7 +179,7 @@ impl Trials {
     }
 }
 
-/// What became of the states of each moment, in the order of time.
+/// The verdicts on the states of each moment, in the order of time.
 fn tallies<'a>(tried: impl Iterator<Item = &'a Tried>) -> Vec<Tally> {
     let mut tallies: BTreeMap<usize, Tally> = BTreeMap::new();
     for &Tried { at, verdict, .. } in tried {

@@ -1,7 +1,8 @@
 //! Whose folder it is: `plan.json` holds shell commands, and only its recorder's run without a word.
 //!
-//! Whoever records into a folder, or says `--trust`, leaves a mark in it: a digest of a key of their own and of the plan. A
-//! plan that was changed has another digest, and a folder that came from elsewhere another key.
+//! A process that records into a folder, or runs with `--trust`, leaves a mark in it: a digest of
+//! the user's own key and of the plan. A plan that was changed has another digest, and a folder
+//! that came from elsewhere another key.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! What became of the software in a state.
+//! Verdicts on the software in a state.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +76,7 @@ impl Outcome {
         }
     }
 
-    /// What outcomes of one cause have in common: the first line said, without its numbers.
+    /// The common part of outcomes with one cause: the first line said, without its numbers.
     pub fn cause(&self) -> String {
         let lines = || self.said.lines().map(str::trim).filter(|line| !line.is_empty());
         let lost = lines().find(|line| says_lost(line));
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lost_is_named_with_or_without_a_colon() {
+    fn losses_are_named_with_or_without_a_colon() {
         assert!(
             ["lost 17", "lost: counter 3", " lost", "lost\t4", "lost=3"].into_iter().all(says_lost)
         );

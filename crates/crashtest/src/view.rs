@@ -14,11 +14,11 @@ use crate::timeline::Timeline;
 pub(crate) struct View {
     timeline: Arc<Timeline>,
     shown: Arc<Mutex<Shown>>,
-    /// What a mount reads first.
+    /// The block that a mount reads first.
     superblock: Lba,
 }
 
-/// What the drive shows now.
+/// The drive's current contents.
 #[derive(Debug)]
 struct Shown {
     state: State,
@@ -27,11 +27,11 @@ struct Shown {
     /// True if the superblock was read since the state was set.
     is_begun: bool,
     reads: Reads,
-    /// What was written since the state was set, if that is noted.
+    /// The writes since the state was set, if they are noted.
     written: Option<Vec<Written>>,
 }
 
-/// What was asked of a drive that changes something, or a flush.
+/// A write, or a flush, of the software's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
     Data { lba: Lba, data: Vec<u8>, fua: bool },
@@ -110,7 +110,7 @@ impl View {
         self.lock().written = Some(Vec::new());
     }
 
-    /// What was written since, in order.
+    /// The writes since, in order.
     pub(crate) fn take_writes(&self) -> Option<Vec<Written>> {
         self.lock().written.take()
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_to_one_state_is_not_in_the_next() {
+    fn writes_to_one_state_are_not_in_the_next() {
         let mut timeline = Timeline::new(16_384, 4_096);
         timeline.set_base(0, &[1; 4_096]);
         let request = Request { op: Op::Write, lba: 0, sectors: 8, fua: false, plp: false };
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_as_a_whole_before_is_not_read_of_the_state() {
+    fn atoms_written_whole_are_not_reads_of_the_state() {
         let view = View::new(Arc::new(Timeline::new(65_536, 4_096)), Lba(0));
         view.show(&State::new(0, Vec::new()));
         view.change(Lba(16), 4_096, Some(&[9; 4_096]));

@@ -27,7 +27,8 @@ pub struct Why {
     pub is_unsubmitted: bool,
     /// The commands that the check needs: those that were lost, or the first after which it passes.
     pub needed: Vec<Needed>,
-    /// What lies between the promise, or the first that is needed, and the last that is needed.
+    /// Events between the promise, or the first command that is needed, and the last that is
+    /// needed.
     pub between: Between,
     /// Files that are others than with what is needed.
     #[serde(default)]
@@ -37,7 +38,7 @@ pub struct Why {
 /// A promise.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Promised {
-    /// What it says.
+    /// The acknowledged line.
     pub line: String,
     /// The event.
     pub event: usize,
@@ -60,7 +61,7 @@ pub struct Needed {
     pub bytes: u64,
     /// The first atom of it that counts.
     pub atom: u32,
-    /// What lies there, if it was looked for.
+    /// The files there, if they were looked for.
     #[serde(default)]
     pub place: Option<Place>,
 }

@@ -30,7 +30,7 @@ use crate::{own_program, pinned};
 /// Between two looks whether everything is being taken down.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a worker is asked.
+/// Requests to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ask {
     /// Record a run.
@@ -59,7 +59,7 @@ pub(crate) enum Ask {
     End,
 }
 
-/// What a worker answers.
+/// Answers of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// It was recorded; so many bytes of it.
@@ -68,7 +68,7 @@ pub(crate) enum Answer {
     Ready { device: Option<Attachment> },
     /// A state was checked; the atoms of it that were read, in that order, if they are known.
     Tried(Outcome, Option<Vec<u32>>),
-    /// What lies there.
+    /// The files there.
     Located(Vec<Place>),
     /// So many second cuts were tried, and this is the first that broke.
     TriedAgain(u32, Option<(State, Outcome)>),
@@ -202,7 +202,7 @@ fn do_it(
         return Ok(Answer::Ready { device });
     }
     let Some(lab) = lab else {
-        return Err(CrashError::Worker("it was not told to be ready".to_owned()));
+        return Err(CrashError::Worker("it got a request before it was opened".to_owned()));
     };
     match ask {
         Ask::Try(state) => {

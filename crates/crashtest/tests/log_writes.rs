@@ -51,7 +51,7 @@ fn plan() -> Plan {
     }
 }
 
-/// What a host might have done; flushes, discards, force unit access and promises among it.
+/// Random commands of a host; flushes, discards, force unit access and promises among them.
 fn entries(seed: u64) -> Vec<LogEntry> {
     let mut rng = Rng::new(seed, "logs");
     let mark = |text: String| Some(LogAction::Mark(text.into_bytes()));
@@ -98,8 +98,8 @@ fn imported(folder: &Path, log: &Path, base: &Path) -> Session {
     session
 }
 
-/// What a lawful drive may hold at a moment: for each sector that is unsettled the bytes that it may be full of, and what
-/// was promised.
+/// The contents that a lawful drive may have at a moment: for each unsettled sector the bytes that
+/// it may be full of, and the promises.
 fn allowed(timeline: &Timeline, cut: &Cut) -> (BTreeMap<u32, BTreeSet<u8>>, Vec<String>) {
     let sectors = cut.unsettled.iter().map(|unsettled| {
         let content = |event: &Option<u32>| {
@@ -108,7 +108,7 @@ fn allowed(timeline: &Timeline, cut: &Cut) -> (BTreeMap<u32, BTreeSet<u8>>, Vec<
         };
         (unsettled.atom, unsettled.versions.iter().map(content).collect::<BTreeSet<_>>())
     });
-    // What is unsettled among equal bytes is no matter.
+    // Unsettled versions with equal bytes do not count.
     let sectors = sectors.filter(|(_, contents)| contents.len() > 1).collect();
     (sectors, timeline.acks()[..timeline.acks_before(cut.at)].to_vec())
 }

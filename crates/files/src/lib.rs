@@ -33,13 +33,14 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
 }
 
 impl WriteError {
-    /// What the system said, or would have said.
+    /// The underlying I/O error; [`AlreadyExists`](io::ErrorKind::AlreadyExists) for a file that
+    /// may not be replaced.
     pub fn into_io(self) -> io::Error {
         match self {
             Self::Exists { .. } => io::ErrorKind::AlreadyExists.into(),

@@ -1,4 +1,4 @@
-//! What a reader of the folder sees after each way that a write can end.
+//! The folder's contents, as a reader sees them, after each way that a write can end.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -23,7 +23,7 @@ fn replaces_whole_and_leaves_nothing_else() {
 }
 
 #[test]
-fn what_fails_or_is_dropped_leaves_what_was_there() {
+fn failed_and_dropped_writes_leave_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     write(&path, b"old").unwrap();

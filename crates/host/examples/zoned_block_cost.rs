@@ -1,5 +1,6 @@
-//! What a translated write costs in CPU time: random 4 KiB writes to a block device on two drives, and the same writes
-//! straight to its conventional drive. Nothing is reclaimed, and no tables are written: it is the translation alone.
+//! The CPU time of a translated write: random 4 KiB writes to a block device on two drives, and the
+//! same writes straight to its conventional drive. Nothing is reclaimed, and no tables are written:
+//! it is the translation alone.
 //!
 //!     cargo run --release --workspace --example zoned_block_cost
 

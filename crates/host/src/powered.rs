@@ -20,7 +20,7 @@ pub struct Cut {
     pub dirty_units: Option<u64>,
     /// Units of 4 KiB whose hints waited for their way to the drive.
     pub waiting_hint_units: Option<u64>,
-    /// What the drive saved and lost.
+    /// The drive's dump and its losses.
     pub drive: PowerLoss,
 }
 
@@ -36,7 +36,7 @@ impl Cut {
     }
 }
 
-/// What the layers on top of a drive count. `None` for a layer that isn't there.
+/// Counters of the layers on top of a drive. `None` for a layer that isn't there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layers {
     /// The way of hints to the drive.
@@ -83,7 +83,7 @@ pub trait Powered<P: Payload>: BlockDevice<P> {
         Vec::new()
     }
 
-    /// What the layers count.
+    /// Counters of the layers.
     fn layers(&self) -> Layers {
         Layers::default()
     }
@@ -209,7 +209,7 @@ impl<P: Payload, D: Powered<P>> Powered<P> for PageCache<P, D> {
         self.device().mapping_units()
     }
 
-    /// Whatever the drive keeps: it has not got all that the cache acknowledged.
+    /// None, for any drive below: it has not got all that the cache acknowledged.
     fn region(&self) -> Region {
         Region::None
     }

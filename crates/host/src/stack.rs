@@ -22,7 +22,7 @@ pub struct StackConfig<'a> {
 
 /// An operation on a stack on a drive of type `T`.
 pub trait Visitor<P: Payload, T> {
-    /// What comes of it.
+    /// The result of the visit.
     type Output;
 
     /// Takes the stack.

@@ -107,7 +107,8 @@ impl Disk {
         self.end(Command::flush());
     }
 
-    /// What whoever has the bytes must do after a power cut, and when the device says so.
+    /// Reads the superblocks, as the owner of the bytes must after a power cut, and when the device
+    /// says so.
     fn look(&mut self) {
         let capacity = self.device.capacity_sectors() * SECTOR_BYTES;
         let (sources, journal) = find(capacity, |range| {
@@ -276,7 +277,7 @@ fn without_a_superblock_to_look_for_nothing_is_looked_for() {
 }
 
 proptest! {
-    /// What the fuzz target does: metadata in use, changed anywhere.
+    /// The fuzz target's inputs: metadata in use, changed anywhere.
     #[test]
     fn any_metadata_is_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),

@@ -168,7 +168,7 @@ impl Device {
         of!(self, ssd => ssd.pending())
     }
 
-    /// What a read of the mapping unit that holds `lba` would return if it took no time.
+    /// The place that a read of the mapping unit of `lba` would return if it took no time.
     ///
     /// # Panics
     /// If `lba` is beyond the drive's capacity.

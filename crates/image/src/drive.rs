@@ -103,7 +103,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// What the drive is.
+    /// The drive's configuration.
     pub const fn config(&self) -> &ImageConfig {
         self.powered.config()
     }

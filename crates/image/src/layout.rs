@@ -33,16 +33,16 @@ const CHECKPOINTS_AT: u64 = 1 << 20;
 /// The log may become so long; a checkpoint is due long before.
 pub(crate) const LOG_BYTES: u64 = 16 << 30;
 
-/// What a drive in an image is.
+/// The configuration of a drive in an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImageConfig {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What everything random in it comes from.
+    /// The seed of everything random in it.
     pub seed: u64,
     /// The drive; of a block device on two drives the zoned one.
     pub device: Config,
-    /// What else makes up a block device on two drives.
+    /// The other parts of a block device on two drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackConfig>,
     /// The version of Leyden that made it.
@@ -98,7 +98,7 @@ pub(crate) struct Regions {
 impl Regions {
     /// For a drive with so many physical units and slots of its buffer.
     pub(crate) const fn new(units: u64) -> Self {
-        // What a snapshot has of a unit, with room to spare: owner, version and places.
+        // Bytes of a unit in a snapshot, with room to spare: owner, version and places.
         Self { checkpoint_bytes: (64 << 20) + units * 256 }
     }
 
@@ -173,7 +173,7 @@ pub(crate) fn write_head(
     Ok(file.write(&head, HEAD_AT)?)
 }
 
-/// What never changes.
+/// The part of an image that never changes.
 pub(crate) struct Head {
     pub(crate) config: ImageConfig,
     /// Physical units of the drive.
@@ -214,7 +214,7 @@ pub(crate) fn read_head(file: &ImageFile) -> Result<Head, ImageError> {
     Ok(Head { config, units, version })
 }
 
-/// What changes with each checkpoint.
+/// The part that changes with each checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     /// Counted from one; the newer of the two is the one that holds.

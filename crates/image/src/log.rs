@@ -76,7 +76,7 @@ pub struct Entry {
     pub sequence: u64,
     /// By the drive's clock.
     pub time: Time,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 

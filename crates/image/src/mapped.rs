@@ -102,7 +102,7 @@ impl Mapped {
 
     /// Reads what is at `at`, which must be ready, into `bytes`.
     pub(crate) fn load(&self, at: u64, bytes: &mut [u8]) {
-        assert!(self.holds(at, bytes.len()), "a look beside what is ready");
+        assert!(self.holds(at, bytes.len()), "a load outside of the ready range");
         let offset = (at - self.range.start) as usize;
         // SAFETY: the range is within the mapping, whose pages are there; nobody in this process stores to it meanwhile,
         // for that needs all of `self`; `bytes` are not in it, as no reference points to it.
@@ -114,7 +114,7 @@ impl Mapped {
 
     /// Stores `bytes` at `at`, which must be ready.
     pub(crate) fn store(&mut self, at: u64, bytes: &[u8]) {
-        assert!(self.holds(at, bytes.len()), "a store beside what is ready");
+        assert!(self.holds(at, bytes.len()), "a store outside of the ready range");
         let offset = (at - self.range.start) as usize;
         compiler_fence(Ordering::SeqCst);
         // SAFETY: the range is within the mapping, which nobody else in this process has, and which no reference
@@ -130,7 +130,7 @@ impl Mapped {
 
     /// Stores a number of eight bytes, whole or not at all, at `at`, a multiple of eight, which must be ready.
     pub(crate) fn store_word(&mut self, at: u64, word: u64) {
-        assert!(self.holds(at, 8) && at.is_multiple_of(8), "a store beside what is ready");
+        assert!(self.holds(at, 8) && at.is_multiple_of(8), "a store outside of the ready range");
         let offset = (at - self.range.start) as usize;
         compiler_fence(Ordering::SeqCst);
         // SAFETY: as above; and it is aligned, for mappings begin with a page, and so do their ranges.
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_in_the_file() {
+    fn stored_bytes_are_in_the_file() {
         let file = tempfile::tempfile().unwrap();
         let page = 64_u64 << 10;
         file.set_len(4 * page).unwrap();

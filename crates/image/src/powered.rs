@@ -55,7 +55,7 @@ impl Powered {
         Ok(Self { config, bank, device, is_off: false })
     }
 
-    /// What the drive is.
+    /// The drive's configuration.
     pub(crate) const fn config(&self) -> &ImageConfig {
         &self.config
     }

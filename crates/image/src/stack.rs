@@ -88,7 +88,7 @@ impl Stack {
         let mut now = now.max(self.now());
         loop {
             self.layer.submit(now, Command::flush());
-            // Whatever else it begins meanwhile ends, too.
+            // Operations that begin meanwhile end, too.
             while let Some(next) = self.next_event().filter(|_| !self.is_idle()) {
                 now = now.max(next);
                 self.layer.advance(now, &mut ended);
@@ -227,7 +227,7 @@ impl Stack {
         if is_over { None } else { self.layer.next_event() }
     }
 
-    /// What a read of the mapping unit that holds `lba` would return if it took no time.
+    /// The places that a read of the mapping unit of `lba` would return if it took no time.
     pub(crate) fn newest(&self, lba: Lba) -> Places {
         match self.layer.home(lba) {
             None => Places::default(),

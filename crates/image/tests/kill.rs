@@ -28,7 +28,7 @@ fn config(region: Region, seed: u64) -> ImageConfig {
     ImageConfig { name: "test".to_owned(), seed, device, stack: None, made_by: "test".to_owned() }
 }
 
-/// What sector `lba` holds after write `number`.
+/// The content of sector `lba` after write `number`.
 fn sector(lba: u64, number: u64) -> Vec<u8> {
     let words = [lba, number].map(u64::to_le_bytes).concat();
     words.iter().copied().cycle().take(SECTOR).collect()
@@ -104,7 +104,7 @@ fn read(drive: &mut Drive, lba: u64, sectors: u32) -> Vec<u8> {
     done.remove(0).data
 }
 
-/// What a sector may hold: what was promised, or something newer.
+/// The contents that a sector may have: the promised one, or a newer one.
 #[derive(Clone, Default)]
 struct Twin {
     /// All versions of each sector since the promised one, that first; `None` are zeroes.
@@ -155,8 +155,8 @@ impl Twin {
         }
     }
 
-    /// What is there after a cut is one of them; from now on it is that. After the image was closed it is
-    /// the newest, which is promised no more than before.
+    /// Checks that the content after a cut is one of the versions; from now on it is the only one.
+    /// After the image was closed it is the newest, which is promised no more than before.
     fn check(&mut self, drive: &mut Drive, was_cut: bool) {
         let lbas: Vec<_> = self.versions.keys().copied().collect();
         for lba in lbas {
@@ -244,7 +244,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_was_promised_is_there_after_a_kill(lives in lives(), seed: u64, is_full: bool) {
+    fn promised_data_is_there_after_a_kill(lives in lives(), seed: u64, is_full: bool) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk.leyden");
         let region = if is_full { Region::Full } else { Region::None };
@@ -325,7 +325,7 @@ fn a_process_is_killed_at_any_instruction() {
                 "the child could not open it"
             );
             let (mut left, mut last) = (rng.below(700), None);
-            // What it had still told when it was killed is read after that.
+            // Lines that it had still printed when it was killed are read after that.
             for line in &mut lines {
                 match line.as_str() {
                     "asked" => {

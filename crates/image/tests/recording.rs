@@ -162,7 +162,7 @@ fn a_recording_that_breaks_off_is_good_so_far() {
     assert!((1..whole.steps().len()).contains(&cut.steps().len()));
     Replay::new(&cut).unwrap().run().unwrap();
     for end in (0..bytes.len()).step_by(97) {
-        // Whatever is left is a recording that goes so far, or none at all.
+        // The remainder is a recording that ends there, or none at all.
         if let Ok(part) = Recording::read(&mut &bytes[..end]) {
             Replay::new(&part).unwrap().run().unwrap();
         }

@@ -36,8 +36,8 @@ fn config() -> ImageConfig {
     ImageConfig::new("stack".to_owned(), 5, zoned).stacked(conventional, layer)
 }
 
-/// What each block may hold: what it surely held last, and what was written since. A block is named by a number that
-/// fills it.
+/// The contents that each block may have: the last certain one, and those written since. A block is
+/// named by a number that fills it.
 #[derive(Default)]
 struct Twin {
     may: BTreeMap<u64, Vec<u64>>,
@@ -174,7 +174,7 @@ fn nothing_promised_is_lost() {
                     drive.restore(drive.now(), None).unwrap();
                 }
                 2 => {
-                    // What follows runs on the device that the checkpoint gives.
+                    // The rest runs on the device that the checkpoint gives.
                     let drive = disk.drive();
                     drive.rest().unwrap();
                     drive.checkpoint(false).unwrap();

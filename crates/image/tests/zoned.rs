@@ -52,7 +52,7 @@ fn config(region: Region, seed: u64) -> ImageConfig {
     ImageConfig { name: "test".to_owned(), seed, device, stack: None, made_by: "test".to_owned() }
 }
 
-/// What a block holds after write `number`; 0 is zeroes.
+/// The content of a block after write `number`; 0 is zeroes.
 fn block(number: u64) -> Vec<u8> {
     number.to_le_bytes().iter().copied().cycle().take(BLOCK).collect()
 }
@@ -154,11 +154,11 @@ impl Work {
 
 #[derive(Clone, Debug, Default)]
 struct Zone {
-    /// What it was given, below its write pointer.
+    /// The blocks written below its write pointer.
     blocks: Vec<u64>,
     /// How much of that is promised.
     kept: usize,
-    /// What its area holds, by block: the version that is promised, then newer ones.
+    /// The contents of its area, by block: the version that is promised, then newer ones.
     area: BTreeMap<u64, Vec<u64>>,
     has_area: bool,
 }
@@ -387,7 +387,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn what_was_promised_is_there_after_a_kill(lives in lives(), seed: u64, region in regions()) {
+    fn promised_data_is_there_after_a_kill(lives in lives(), seed: u64, region in regions()) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk.leyden");
         let mut drive = Drive::create(&path, config(region, seed)).unwrap();
@@ -550,7 +550,7 @@ fn a_recording_of_zones_is_run_again() {
 }
 
 #[test]
-fn what_is_not_for_this_kind_of_drive_has_its_status() {
+fn commands_of_other_kinds_of_drives_have_their_status() {
     let folder = tempfile::tempdir().unwrap();
     let mut conventional = config(Region::Full, 1);
     conventional.device.zoned = None;

@@ -12,7 +12,7 @@ pub struct Activity {
     pub die: DieId,
     /// Its channel.
     pub channel: ChannelId,
-    /// What it does.
+    /// The operation in progress.
     pub operation: Operation,
     /// How far it is.
     pub phase: Phase,

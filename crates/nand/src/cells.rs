@@ -1,4 +1,4 @@
-//! What mapping units store: the out-of-band area and the content of each.
+//! Contents of mapping units: the out-of-band area and the content of each.
 
 use std::fmt::Debug;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{BlockId, Geometry, Lpn, Ppa};
 
-/// What a mapping unit stores besides its OOB entry. Garbage collection clones it.
+/// The content of a mapping unit besides its OOB entry. Garbage collection clones it.
 pub trait Content:
     Clone + Default + Debug + PartialEq + Serialize + DeserializeOwned + 'static
 {
@@ -73,8 +73,8 @@ impl<C: Content> Cells<C> {
         self.versions.get(unit.index()).copied().unwrap_or(0)
     }
 
-    /// What `count` units from `first` on hold, those that cannot be read any more included, and but for some that were
-    /// never written.
+    /// The contents of `count` units from `first` on, including unreadable ones, without some that
+    /// were never written.
     pub(crate) fn contents(&self, first: Ppa, count: u32) -> impl Iterator<Item = &C> {
         let end = first.index() + count as usize;
         (first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS)).flat_map(move |chunk| {
@@ -187,7 +187,7 @@ impl<C: Content> Cells<C> {
     }
 }
 
-/// What is saved of cells: borrowed to save it, or loaded.
+/// The saved state of cells: borrowed to save it, or loaded.
 #[derive(Debug)]
 pub(crate) enum CellsState<'a, C> {
     Here(&'a Cells<C>),
@@ -210,7 +210,7 @@ pub(crate) struct SavedCells<C> {
 impl<C: Content> Serialize for CellsState<'_, C> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self::Here(cells) = self else {
-            return Err(S::Error::custom("what was loaded is saved as a medium's"));
+            return Err(S::Error::custom("loaded cells are saved as a medium's"));
         };
         let of = cells.used();
         let versions = of.clone().filter(|_| cells.has_versions());

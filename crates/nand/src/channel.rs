@@ -6,7 +6,7 @@ use leyden_sim::{Span, Time};
 
 use crate::DieId;
 
-/// What a die wants the channel for, most urgent first.
+/// A die's purposes for the channel, most urgent first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Urgency {
     /// Data the host waits for.

@@ -1,4 +1,4 @@
-//! What the flash is: geometry, timing, endurance, faults. Validated once, by [`Config::geometry`].
+//! The flash: geometry, timing, endurance, faults. Validated once, by [`Config::geometry`].
 
 use leyden_sim::{Bytes, BytesPerSec, ConfigError, Ratio, Span};
 use schemars::JsonSchema;

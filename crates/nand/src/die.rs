@@ -28,7 +28,7 @@ pub(crate) struct Die {
     pub(crate) current: Option<Operation>,
     /// Host reads to do next.
     pub(crate) host_reads: VecDeque<Operation>,
-    /// What to do after them.
+    /// The next operation after them.
     pub(crate) accepted: Option<Operation>,
     /// Bumped whenever the die stops waiting for its channel: an older place there is void.
     pub(crate) ticket: u32,
@@ -68,7 +68,7 @@ impl Die {
             && self.current.is_some_and(|current| matches!(current.kind, Kind::Program(_)))
     }
 
-    /// What to do next, if anything.
+    /// The next operation, if there is one.
     #[inline]
     pub(crate) fn take_next(&mut self) -> Option<Operation> {
         if self.host_reads.is_empty() { self.accepted.take() } else { self.host_reads.pop_front() }

@@ -11,7 +11,7 @@ use crate::{ChannelId, Config, DieId, FaultConfig, Geometry, Kind, Operation};
 /// An operation that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
     /// The die that did it.
     pub die: DieId,
@@ -24,7 +24,7 @@ pub struct Outcome {
 /// An operation that a power cut has found on its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupted {
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
     /// The die that was to do it.
     pub die: DieId,
@@ -183,7 +183,7 @@ impl Flash {
         Some(outcome)
     }
 
-    /// What is on its way at `now`: at most one operation in progress and one more for each die, host
+    /// The operations in flight at `now`: at most one in progress and one more for each die, host
     /// reads that wait left out.
     pub fn on_the_way(&self) -> impl Iterator<Item = Interrupted> {
         let ended = |outcome: &Outcome| Interrupted {

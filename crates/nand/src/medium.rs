@@ -1,8 +1,8 @@
 //! The medium: flash at work, and everything that lies on it.
 //!
-//! What a drive knows after a power cut is here and nowhere else. A page is stored when its program
-//! begins and spoiled if the program fails or is torn, so that what is read back is what a real page
-//! would give once nothing is in flight. A page is not read before its program has ended.
+//! The medium alone keeps the drive's state over a power cut. A page is stored when its program
+//! begins and spoiled if the program fails or is torn, so that reads return the content of a real
+//! page once nothing is in flight. A page is not read before its program has ended.
 //!
 //! Beside the pages stands the *system area*, as drives keep one in a few blocks of their own: of each
 //! block what it is used for, how often it was erased, whether it is bad, and which dump was used up
@@ -38,7 +38,7 @@ pub struct Keeps {
     pub versions: bool,
 }
 
-/// What the system area says of a block, and how far it is written.
+/// The system area's entry for a block, and how far it is written.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Block {
     /// Pages programmed since the last erase.
@@ -114,11 +114,11 @@ impl<C: Content> Medium<C> {
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }
-    /// What everything random about this drive is drawn from.
+    /// The seed of everything random about this drive.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
-    /// What is kept of pages.
+    /// The parts of pages that are kept.
     pub const fn keeps(&self) -> Keeps {
         self.keeps
     }
@@ -200,7 +200,7 @@ impl<C: Content> Medium<C> {
             self.cells.contents(self.geometry.first_unit_of_block(block), written)
         })
     }
-    /// What `page` holds of the drive's own, if it can be read.
+    /// The drive's own data in `page`, if it can be read.
     pub fn meta_page(&self, page: Ppn) -> Option<&MetaPage> {
         self.pages.get(&page)
     }
@@ -222,7 +222,7 @@ impl<C: Content> Medium<C> {
         let written = self.written_pages(block);
         (written < self.geometry.pages_per_block()).then(|| self.geometry.page(block, written))
     }
-    /// What `block` is used for; `None` if it is erased.
+    /// The use of `block`; `None` if it is erased.
     pub fn used_for(&self, block: BlockId) -> Option<BlockUse> {
         self.blocks[block.index()].used_for
     }
@@ -428,7 +428,7 @@ impl<C: Content> Medium<C> {
         }
     }
 
-    /// What is on its way: see [`Flash::on_the_way`].
+    /// Operations in flight: see [`Flash::on_the_way`].
     pub fn on_the_way(&self) -> impl Iterator<Item = Interrupted> {
         self.flash.on_the_way()
     }

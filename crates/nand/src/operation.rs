@@ -1,4 +1,4 @@
-//! What a die is asked to do.
+//! Operations of a die.
 
 use crate::{BlockId, Ppn};
 
@@ -30,7 +30,7 @@ impl Kind {
 /// An operation as its issuer describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
-    /// What, and where.
+    /// The kind of operation, and its place.
     pub kind: Kind,
     /// Mapping units to transfer; a read may want only some of a page. 0 for an erase.
     pub units: u32,

@@ -1,4 +1,4 @@
-//! What a page is: its type, and the header of a page that is not the host's data.
+//! Types of pages, and the header of a page that is not the host's data.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,12 +27,12 @@ pub struct MetaPage {
     /// Of two pages with the same number, the one with the larger sequence is newer. Pages of a dump
     /// carry the dump's.
     pub sequence: u64,
-    /// What it holds besides units ([`crate::Medium::write_unit`]). Empty on a drive whose power is
+    /// Its contents besides units ([`crate::Medium::write_unit`]). Empty on a drive whose power is
     /// never cut, and which never reads it back.
     pub bytes: Box<[u8]>,
 }
 
-/// What a block is used for between two erases.
+/// The use of a block between two erases.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct BlockUse {
     /// The type of its pages; [`PageKind::Dump`] for all pages of a dump.

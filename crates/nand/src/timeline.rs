@@ -6,7 +6,7 @@ use crate::channel::{Channel, Urgency};
 use crate::die::{Die, Stage};
 use crate::{ChannelId, Config, DieId, Geometry, Kind, Operation};
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wake {
     /// The die is at the end of a stage.
@@ -64,7 +64,7 @@ impl Timeline {
         self.events.next_time_or_max()
     }
 
-    /// What comes next, if it comes at or before `now`.
+    /// The next event, if it comes at or before `now`.
     #[inline(always)]
     pub(crate) fn pop_until(&mut self, now: Time) -> Option<(Time, Wake)> {
         self.events.pop_until(now)

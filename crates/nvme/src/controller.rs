@@ -21,7 +21,7 @@ const SHUTDOWN: u32 = 3 << 14;
 const SHUTDOWN_DONE: u32 = 2 << 2;
 const SHUTDOWN_STATE: u32 = 3 << 2;
 
-/// Who has a controller.
+/// The host of a controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Host {
     pub(crate) name: String,
@@ -42,7 +42,7 @@ pub(crate) struct Failed {
 /// Entries of the error log: ELPE + 1.
 pub(crate) const ERRORS_MOST: usize = 64;
 
-/// What a host has set.
+/// The features that a host has set.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Feature 06h: the volatile cache is used. If not, every write is one with force unit access.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_does_not_know_is_a_fatal_status_or_refused() {
+    fn unknown_settings_are_a_fatal_status_or_refused() {
         let mut it = controller();
         it.set_property(CC, 0x0046_0081 | 1 << 7).unwrap(); // pages of 8 KiB
         assert_eq!(it.property(CSTS), Some(2));

@@ -9,7 +9,7 @@ use crate::status::Status;
 /// Asynchronous Event Requests that a controller holds: AERL + 1.
 pub(crate) const REQUESTS_MOST: usize = 4;
 
-/// What a host may be told of unasked.
+/// Asynchronous events for a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Event {
     /// A namespace is another than it was.
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_enabled_is_noted_and_not_told() {
+    fn disabled_events_are_noted_and_not_sent() {
         let mut events = Events::default();
         events.hold(7).unwrap();
         events.raise(Event::NamespaceChanged(3));

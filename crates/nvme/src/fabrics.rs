@@ -14,7 +14,7 @@ pub struct Property {
     pub is_long: bool,
 }
 
-/// What a host asks for that connects a queue.
+/// A host's request to connect a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Connect {
     pub(crate) queue: u16,

@@ -1,4 +1,5 @@
-//! What the fuzz targets and the short fuzz test call: any bytes as what a host sends on one connection.
+//! The functions of the fuzz targets and of the short fuzz test: any bytes as a host's part of one
+//! connection.
 //!
 //! **Invariants**: whatever it is, it is answered or ends the connection, and no answer is longer than a transfer.
 
@@ -94,7 +95,7 @@ fn io(subsystem: &Subsystem, sqe: &Sqe, data: &[u8]) {
     }
 }
 
-/// What a host sends that connects, enables, identifies, writes and resets a zone.
+/// The bytes of a host that connects, enables, identifies, writes and resets a zone.
 pub fn seed() -> Vec<u8> {
     let mut bytes = vec![0; INITIALISE_BYTES];
     (bytes[2], bytes[4]) = (128, 128);

@@ -10,7 +10,7 @@ use crate::namespace::{Namespace, TRANSFER_MOST};
 use crate::status::Status;
 use crate::wire::{DsmRange, Sqe, ZONE_BYTES};
 
-/// What of the host's data a command moves.
+/// The host's data that a command moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transfer {
     /// Nothing.
@@ -84,7 +84,7 @@ pub enum Io {
 /// Zone Management Send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Management {
-    /// What to do.
+    /// The action.
     pub action: ZoneAction,
     /// The zone's first block; of a flush of a Zone Random Write Area, the last block to commit.
     pub lba: Lba,
@@ -123,7 +123,7 @@ const WITH_AREA: u32 = 1 << 9;
 const PARTIAL: u32 = 1 << 16;
 
 impl Namespace {
-    /// What `sqe`, which is for this namespace, asks for.
+    /// The command in `sqe`, which is for this namespace.
     ///
     /// # Errors
     /// The status that the command ends with.
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_status() {
+    fn impossible_commands_are_refused_with_their_status() {
         let (plain, zoned) = (plain(4_096, 1_000), zoned());
         let cases = [
             (0x02, 999, 1, 0, Status::LBA_OUT_OF_RANGE),

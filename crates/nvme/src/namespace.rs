@@ -1,4 +1,4 @@
-//! What a namespace is: blocks, zones, names.
+//! Namespaces: their blocks, zones and names.
 
 use leyden_device::SECTOR_BYTES;
 
@@ -26,14 +26,14 @@ pub struct Namespace {
     pub zones: Option<Zones>,
 }
 
-/// What a zoned namespace is. In blocks where nothing else is said.
+/// The zones of a zoned namespace. In blocks where nothing else is said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zones {
     /// How many.
     pub count: u32,
     /// From a zone to the next (ZSZE).
     pub size: u64,
-    /// What can be written to a zone (ZCAP).
+    /// Writable blocks of a zone (ZCAP).
     pub capacity: u64,
     /// Zones that may be open.
     pub open_most: u32,
@@ -43,7 +43,7 @@ pub struct Zones {
     pub append_bytes: u64,
     /// Size of a Zone Random Write Area; 0 if there are none.
     pub area_size: u32,
-    /// What a flush of it commits at least.
+    /// The least that a flush of it commits.
     pub area_granularity: u32,
     /// How many there are.
     pub areas: u32,

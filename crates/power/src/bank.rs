@@ -246,7 +246,7 @@ impl BankConfig {
         self.rated_voltage.unwrap_or(self.part.sheet().rated)
     }
 
-    /// What was asked for, or the kind's derating of its rating.
+    /// The configured voltage, or the kind's derating of its rating.
     fn charge(&self) -> Voltage {
         let sheet = self.part.sheet();
         let derated =
@@ -271,7 +271,7 @@ impl Bank {
         self.capacitance
     }
 
-    /// What it is charged to.
+    /// The voltage that it is charged to.
     pub const fn charge_voltage(&self) -> Voltage {
         self.charge
     }
@@ -286,7 +286,7 @@ impl Bank {
         self.capacitance.as_nf().div_ceil(self.part.capacitance().as_nf())
     }
 
-    /// What it hands on at the end of its life, between the two voltages:
+    /// The energy that it hands on at the end of its life, between the two voltages:
     /// `1/2 C (V_charge^2 - V_min^2) x efficiency x (1 - ageing)`, rounded down.
     pub fn energy(&self) -> Energy {
         let picojoules =
@@ -312,7 +312,7 @@ impl Bank {
         power.time_to_bring(lossless.energy())
     }
 
-    /// What a nanofarad hands on, in units of [`PER_PICOJOULE`]. At most 1e10 x 1e6 x 1e6, which
+    /// The energy of a nanofarad, in units of [`PER_PICOJOULE`]. At most 1e10 x 1e6 x 1e6, which
     /// leaves room for 1e16 nF.
     fn per_nanofarad(&self) -> u128 {
         let square = |voltage: Voltage| u128::from(voltage.as_mv()).pow(2);

@@ -1,4 +1,4 @@
-//! What the parts of a bank take on a board, and what they lose in themselves.
+//! The board area of a bank's parts, and their own losses.
 
 use crate::Part;
 

@@ -53,18 +53,18 @@ impl Budget {
         self.latest_end
     }
 
-    /// What everything started takes in all: the operations, and base power until the last ends.
+    /// The energy of everything started: the operations, and base power until the last ends.
     pub fn used(&self) -> Energy {
         self.used_until(self.latest_end)
     }
 
-    /// What is drawn by `end` if the controller stays on until then: everything started, and base
-    /// power.
+    /// The energy drawn by `end` if the controller stays on until then: everything started, and
+    /// base power.
     pub fn used_until(&self, end: Span) -> Energy {
         self.committed + self.base.during(end)
     }
 
-    /// What is left when everything started has ended.
+    /// The energy left when everything started has ended.
     pub fn left(&self) -> Energy {
         self.energy.saturating_sub(self.used())
     }

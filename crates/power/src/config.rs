@@ -1,4 +1,4 @@
-//! What happens when the power goes: the table `[device.power]`.
+//! The power supply and its failure: the table `[device.power]`.
 
 use leyden_sim::{ConfigError, Power, Span};
 use schemars::JsonSchema;
@@ -45,8 +45,9 @@ impl Default for Config {
             program_power: Power::from_mw(165),
             // An assumption: a slow start, beside a drive that boots.
             charge_power: Power::from_mw(2_000),
-            // What Linux takes as the maximum of tRST in ONFI's timing modes 1 to 5
-            // (drivers/mtd/nand/raw/nand_timings.c). That today's flash keeps to it is an assumption.
+            // The maximum of tRST in ONFI's timing modes 1 to 5 according to Linux
+            // (drivers/mtd/nand/raw/nand_timings.c). That today's flash keeps to it is an
+            // assumption.
             reset: Span::from_us(500),
             dump: DumpConfig::default(),
             failed_programs: 0,

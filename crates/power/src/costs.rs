@@ -1,4 +1,4 @@
-//! What one page of a dump takes on a drive's flash.
+//! The cost of one page of a dump on a drive's flash.
 
 use leyden_nand::Geometry;
 use leyden_sim::{Energy, Span};

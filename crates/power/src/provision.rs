@@ -9,15 +9,15 @@ use crate::{Bank, Budget, Config, Costs, Demand, Need, worst_case};
 pub struct Supply {
     /// The bank: as configured, or as large as the need.
     pub bank: Bank,
-    /// What the drive needs at worst.
+    /// The drive's needs at worst.
     pub need: Need,
     /// The capacitance that this takes.
     pub capacitance: Capacitance,
-    /// What is missing, if the bank is too small: only if `allow_underprovisioned`.
+    /// The shortfall, if the bank is too small: only if `allow_underprovisioned`.
     pub shortfall: Option<Shortfall>,
 }
 
-/// What a bank lacks.
+/// The shortfall of a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     /// Energy.
@@ -128,7 +128,7 @@ mod tests {
 
     /// The figures of docs/power.md.
     #[test]
-    fn what_the_default_drive_needs() {
+    fn needs_of_the_default_drive() {
         let of = |policy| {
             let config =
                 Config { dump: crate::DumpConfig::by_name(policy).unwrap(), ..Config::default() };

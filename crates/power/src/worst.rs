@@ -22,7 +22,7 @@ use leyden_sim::{Bytes, Energy, Span};
 
 use crate::{Config, Costs};
 
-/// What a drive may have to save at a cut, at most.
+/// The most that a drive may have to save at a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
     /// User data promised that is not on flash, in whole mapping units. Units share pages; one page
@@ -45,7 +45,7 @@ pub struct Need {
     pub room_per_die: u64,
     /// From the cut until all is on flash.
     pub time: Span,
-    /// What that takes: base power all the time, a program in flight on every die, and the pages.
+    /// Its energy: base power all the time, a program in flight on every die, and the pages.
     pub energy: Energy,
 }
 

@@ -57,7 +57,8 @@ fn crashtest_record(
     counts.map_err(failed)
 }
 
-/// What was recorded in `folder`, and the files that make it, as JSON. Refuses a folder that this user neither recorded nor trusts.
+/// The recording in `folder`, and the files that make it, as JSON. Refuses a folder that this user
+/// neither recorded nor trusts.
 #[pyfunction]
 fn crashtest_plan(py: Python<'_>, folder: PathBuf, trust: bool) -> PyResult<String> {
     let plan = py.detach(|| -> Result<_, CrashError> {
@@ -236,7 +237,7 @@ struct Spread<'a> {
     to: Py<PyAny>,
     /// States of a batch.
     batch: usize,
-    /// What the object raised.
+    /// The exception that the object raised.
     raised: &'a Mutex<Option<PyErr>>,
     cancel: &'a AtomicBool,
 }

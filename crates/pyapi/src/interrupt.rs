@@ -45,7 +45,7 @@ pub(crate) fn watched<T: Send>(
             let shared = &watch;
             let thread = scope.spawn(move || {
                 let result = work(shared);
-                // Nobody listens if an exception is on its way.
+                // The channel has no reader any more if an exception is being raised.
                 let _ = ended.send(());
                 result
             });

@@ -1,4 +1,4 @@
-//! What the layers between software and drive did, and the share of the drive that each tenant got.
+//! Statistics of the layers between software and drive, and each tenant's share of the drive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,8 @@ use crate::RunRecord;
 const DAY_S: f64 = 86_400.0;
 const YEAR_DAYS: f64 = 365.25;
 
-/// What a run's work means for the life of its drive. It ends when its most worn block has been erased so many times;
-/// blocks are taken to wear at the rates that they had up to the end of the run.
+/// The life of a drive under a run's work. It ends when the most worn block has reached its rated
+/// erases; blocks are assumed to wear at the rates that they had up to the end of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifetime {
     /// Write amplification.

@@ -1,5 +1,5 @@
-//! What a run record says of power loss. Energies are in millijoules, capacitances in microfarads and
-//! times in milliseconds: the units of data sheets.
+//! The part of a run record about power loss. Energies are in millijoules, capacitances in
+//! microfarads and times in milliseconds: the units of data sheets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

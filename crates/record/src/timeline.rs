@@ -1,4 +1,4 @@
-//! What went on around one command of a run.
+//! Activity around one command of a run.
 
 use leyden_device::{ActivityKind, Op};
 use leyden_sim::Span;
@@ -12,7 +12,7 @@ pub struct SlowCommand {
     pub completed: Span,
 }
 
-/// What went on in a part of a run. Times count from the beginning of the run.
+/// Activity in a part of a run. Times count from the beginning of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// Where it begins and ends.
@@ -51,7 +51,7 @@ pub struct FollowedOperation {
     pub die: u32,
     /// The die's channel.
     pub channel: u32,
-    /// What it was.
+    /// The kind of operation.
     pub kind: ActivityKind,
     /// Its page, or the block that is erased.
     pub address: u32,

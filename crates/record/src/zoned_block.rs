@@ -1,4 +1,4 @@
-//! What a run record says of a block device on a conventional and a zoned drive.
+//! The part of a run record about a block device on a conventional and a zoned drive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

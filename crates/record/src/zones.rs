@@ -1,4 +1,4 @@
-//! What a run record says of a zoned drive.
+//! The part of a run record about a zoned drive.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_value_and_no_ratio() {
+    fn missing_figures_have_no_value_and_no_ratio() {
         let records = [with_iops(0.0), with_iops(5.0)];
         let groups = everything(&Run::all(&records));
         assert_eq!(groups[0].rows[0].cells[1].ratio, "");

@@ -117,7 +117,7 @@ mod tests {
     use leyden_record::RunRecord;
     use serde_json::json;
 
-    /// What is left of markup when a browser shows it.
+    /// The text of markup, as a browser shows it.
     fn shown(markup: &str) -> String {
         let mut text = String::new();
         for piece in markup.split('<') {

@@ -5,7 +5,7 @@ use crate::columns::{Cell, Dimension, cells, quantity};
 use leyden_record::RunRecord;
 use std::collections::BTreeMap;
 
-/// What every such table begins with.
+/// The beginning of every such table.
 pub const CSV_HEAD: &str = "run,seed,digest,";
 
 /// The records as comma-separated values (RFC 4180). Numbers are in the units of the run record
@@ -42,7 +42,7 @@ pub fn csv(records: &[RunRecord]) -> String {
     out
 }
 
-/// What was given for a varied key.
+/// The value given for a varied key.
 fn value<'a>(record: &'a RunRecord, key: &str) -> &'a str {
     let found = record.varied.iter().find(|varied| varied.key == key);
     found.map_or("", |varied| varied.value.as_str())

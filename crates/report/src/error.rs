@@ -1,4 +1,4 @@
-//! What can go wrong on the way from JSON to a page.
+//! Errors on the way from JSON to a page.
 
 use leyden_record::RECORD_VERSION;
 
@@ -18,7 +18,7 @@ pub enum ReportError {
     NotARecord {
         /// Which value: "the file", `runs[2]`.
         place: String,
-        /// What gave it away.
+        /// The evidence.
         what: String,
     },
     /// A record of a format this build does not know.
@@ -31,7 +31,7 @@ pub enum ReportError {
         place: String,
         /// Its `record_version`.
         found: u64,
-        /// Who wrote it, if it says so: " (Leyden 0.2.0)".
+        /// The program that wrote it, if it says so: " (Leyden 0.2.0)".
         writer: String,
     },
     /// A record of the right version with a part missing or of the wrong type.
@@ -41,7 +41,7 @@ pub enum ReportError {
     Damaged {
         /// Which value: "the file", `runs[2]`.
         place: String,
-        /// What is missing or wrong.
+        /// The missing or wrong field.
         source: serde_json::Error,
     },
     /// No records to report on.

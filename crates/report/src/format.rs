@@ -2,7 +2,7 @@
 //! Everything here is a pure function from a number to text. A number has four significant digits and no
 //! exponent; what is not finite becomes a dash; a unit follows after a space.
 
-/// What stands where there is no value.
+/// The text for a missing value.
 pub const DASH: &str = "–";
 
 /// Significant digits.
@@ -15,7 +15,7 @@ fn exponent(value: f64) -> i32 {
     scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 
-/// What is counted, in whole or in fractions. Beyond 2^53 the last digits are rounded.
+/// An amount, in whole or in fractions. Beyond 2^53 the last digits are rounded.
 pub trait Amount {
     /// The same as a real number.
     fn amount(self) -> f64;

@@ -1,4 +1,4 @@
-//! What the fuzz target and the short fuzz test call: any text as run records.
+//! The function of the fuzz target and of the short fuzz test: any text as run records.
 //!
 //! **Invariants**: none may panic but for a broken promise.
 

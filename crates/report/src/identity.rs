@@ -1,4 +1,4 @@
-//! What a run is of, in words: the drive, the work, what happened before, and what was varied. A reader
+//! The identity of a run, in words: the drive, the work, its history, and the varied keys. A reader
 //! of a report has neither the scenario nor the one who wrote it.
 
 use crate::format;
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_no_common_fact() {
+    fn differences_are_no_common_facts() {
         let records = [run("greedy", "7 %"), run("fifo", "7 %")];
         let facts = facts(&records);
         let find = |label: &str| facts.iter().find(|fact| fact.label == label);

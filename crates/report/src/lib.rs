@@ -4,7 +4,7 @@
 //! ([`render`], [`render_to`]; [`render_crash_test`] for crash tests), and the [`figures`] that other pages are
 //! made of. Not here: the papers' figures; running anything, or computing what a record does not already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
 //!
-//! What holds for every page:
+//! Rules of every page:
 //! - it is one file that asks the network for nothing (its content security policy forbids it);
 //! - same records, same bytes: no time stamps, no random ids;
 //! - every text from a record is escaped, in the HTML by the template engine, in the embedded JSON

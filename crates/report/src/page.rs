@@ -26,11 +26,11 @@ pub(crate) const SCRIPT: &str = include_str!("../assets/report.js");
 pub(crate) const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
 pub(crate) const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
 
-/// What the template is filled with.
+/// The values of the template.
 #[derive(Serialize)]
 struct Page<'a> {
     title: &'a str,
-    /// What is the same in all runs.
+    /// Facts that all runs share.
     facts: Vec<Fact>,
     /// The keys that were varied.
     varied: Vec<&'a str>,
@@ -65,7 +65,7 @@ impl Assets {
     pub const ALL: Self = Self { style: STYLE, script: SCRIPT, vega: VEGA, licences: LICENCES };
 }
 
-/// Who a run is.
+/// The identity of a run.
 #[derive(Serialize)]
 struct Head<'a> {
     label: &'a str,
@@ -81,7 +81,7 @@ struct Head<'a> {
     config: String,
 }
 
-/// What a run warns of.
+/// The warnings of a run.
 #[derive(Serialize)]
 struct Warning<'a> {
     /// Empty for a single run.
@@ -89,7 +89,7 @@ struct Warning<'a> {
     texts: &'a [String],
 }
 
-/// What the script is given: series by run, charts by figure.
+/// The script's data: series by run, charts by figure.
 #[derive(Serialize)]
 struct Data<'a> {
     runs: Vec<&'a Columns>,

@@ -57,7 +57,7 @@ fn not_a_record(place: &str, what: &str) -> ReportError {
     ReportError::NotARecord { place: place.to_owned(), what: what.to_owned() }
 }
 
-/// What a value is, for people.
+/// The type of a value, for people.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "it is null",

@@ -5,7 +5,7 @@ use leyden_record::RunRecord;
 
 /// One run, as the figures see it.
 pub(crate) struct Run<'a> {
-    /// What it is called on the page; unique within the report.
+    /// Its name on the page; unique within the report.
     pub label: String,
     /// The recorded numbers.
     pub record: &'a RunRecord,

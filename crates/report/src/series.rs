@@ -1,4 +1,4 @@
-//! What happened over time, as columns that a chart can draw.
+//! Counters over time, as columns that a chart can draw.
 //!
 //! A chart is some 600 pixels wide, and a record has up to 1,024 intervals, in which a drive's collections
 //! come and go: drawn one by one they beat with the pixels, and one run's line hides another's. So runs of
@@ -232,7 +232,7 @@ fn mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
 
 /// A cause of programs or reads, and where its numbers stand.
 pub(crate) struct Cause<T: 'static> {
-    /// What it is called on the page.
+    /// Its name on the page.
     pub label: &'static str,
     /// Its column.
     pub column: &'static str,

@@ -1,15 +1,16 @@
 //! A part of a run in the format of Chrome's trace events, which Perfetto opens (ui.perfetto.dev): the
 //! "Trace Event Format" document, JSON object format. Times there are microseconds with a fraction.
 //!
-//! What the format calls processes and threads are groups of rows and rows. A thread's number is its own over all
-//! processes: Perfetto takes two of one number for one row, and drops what overlaps there.
+//! The format's processes and threads are groups of rows and rows. A thread's number is its own
+//! over all processes: Perfetto takes two of one number for one row, and drops overlapping events
+//! there.
 
 use leyden_device::{ActivityKind, Op as CommandOp};
 use leyden_record::{FollowedCommand, FollowedOperation, RunRecord, Timeline};
 use leyden_sim::Span;
 use serde_json::{Value, json};
 
-/// What every such file begins with.
+/// The beginning of every such file.
 pub const TIMELINE_HEAD: &str = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"Leyden\"";
 
 /// Processes of the trace, which is what its viewer calls groups of rows.

@@ -185,7 +185,7 @@ fn numbers_that_are_none_do_no_harm() {
 }
 
 #[test]
-fn what_users_write_is_only_ever_text() {
+fn texts_of_users_are_only_ever_text() {
     let nasty = "</script></title><img src=x onerror=alert(1)>\"'&{{ 7*7 }}";
     let mut record = Sample::default().record();
     record.name = nasty.into();

@@ -1,5 +1,5 @@
-//! What the driver costs per I/O, generation and measurement included, over a device that does
-//! nothing: nanoseconds, the best of five rounds.
+//! The driver's cost per I/O, generation and measurement included, over a device that does nothing:
+//! nanoseconds, the best of five rounds.
 //!
 //! `cargo run --release -p leyden-run --example driver_cost`
 

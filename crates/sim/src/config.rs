@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct ConfigError {
     /// The offending key, dotted, relative to the table that was checked: `faults.erase_failures`.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The fault, and the remedy.
     pub problem: String,
 }
 

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Span;
 
-/// What is counted from some beginning on.
+/// Counters that grow from some beginning on.
 pub trait Counted {
-    /// What was counted since `earlier`, an older copy of the same.
+    /// The growth since `earlier`, an older copy of the same counters.
     #[must_use]
     fn since(&self, earlier: &Self) -> Self;
 }

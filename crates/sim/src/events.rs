@@ -1,4 +1,4 @@
-//! What happens next: a priority queue ordered by `(time, sequence)`.
+//! Pending events: a priority queue ordered by `(time, sequence)`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -29,7 +29,7 @@ use crate::Time;
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
     lanes: [Lane<E>; LANES],
-    /// What fits no lane.
+    /// Events that fit no lane.
     heap: BinaryHeap<Reverse<Heaped<E>>>,
     /// The least key of each lane, then of the heap; [`NONE`] if empty.
     heads: [Key; LANES + 1],

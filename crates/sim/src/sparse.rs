@@ -20,7 +20,7 @@ const PIECE: usize = 4_096;
 /// So many default values in a row end a run: a few are shorter than the head of another.
 const GAP: usize = 8;
 
-/// What was saved of an array, loaded: its length, and its values but for default ones.
+/// A saved array, loaded: its length, and its values but for default ones.
 #[derive(Clone, Debug)]
 pub struct Runs<T> {
     length: usize,
@@ -133,7 +133,7 @@ where
     if loaded.values.len() == loaded.length {
         return Ok(loaded.values);
     }
-    // Whoever damaged the file may have made it any length: that is an error, and no abort.
+    // A damaged file may give any length: that is an error, and no abort.
     if Vec::<T>::new().try_reserve_exact(loaded.length).is_err() {
         let length = loaded.length;
         return Err(D::Error::custom(format!("there is no memory for {length} values")));
@@ -145,7 +145,7 @@ where
     Ok(values)
 }
 
-/// What [`save`] has saved, or serde of a `Vec`.
+/// Loads an array that [`save`] or serde's `Vec` has saved.
 ///
 /// # Errors
 /// If it is no array.
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_an_error_and_takes_no_memory() {
+    fn wrong_arrays_are_errors_and_take_no_memory() {
         let mark = MARK;
         for text in [
             format!("[{mark}, 8, 1, 6, 3, 1, 2, 3]"),

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_allowed_is_left_out() {
+    fn denied_points_are_left_out() {
         let plan = plan("base = 'x'\nrequire = ['a < b']\n[grid]\na = [1, 2, 3]\nb = [1, 2, 3]");
         let left = (0..9).filter_map(|index| plan.point(index)).count();
         assert_eq!((plan.len(), left), (9, 3));

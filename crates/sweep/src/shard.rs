@@ -113,7 +113,7 @@ pub fn run_shard(
     Ok(done)
 }
 
-/// What became of a shard whose part is whole; none if its points are to be run.
+/// The result of a shard whose part is whole; none if its points are to be run.
 fn finished(
     folder: &Path,
     shard: Shard,

@@ -1,5 +1,5 @@
-//! What the fuzz targets and the short fuzz test call: any bytes as what an NBD client sends, as what programs and a served
-//! drive say to each other, or as a log of dm-log-writes.
+//! The functions of the fuzz targets and of the short fuzz test: any bytes as an NBD client's, as
+//! those between programs and a served drive, or as a log of dm-log-writes.
 //!
 //! **Invariants**: whatever it is, it is read or refused, and what is read takes no more memory than came in.
 
@@ -29,7 +29,7 @@ pub fn client(mut bytes: &[u8]) -> Result<(), NbdError> {
         bytes = rest;
         match ClientOption::parse(header.option, data) {
             ClientOption::ExportName(name) => {
-                assert!(name.len() <= data.len(), "a name longer than what came in");
+                assert!(name.len() <= data.len(), "a name longer than its option");
                 break;
             }
             ClientOption::Info { go: true, .. } => break,
@@ -49,7 +49,7 @@ pub fn client(mut bytes: &[u8]) -> Result<(), NbdError> {
     Ok(())
 }
 
-/// What a client that writes, reads and goes sends.
+/// The bytes of a client that writes, reads and goes.
 pub fn seed() -> Vec<u8> {
     let option = |kind: u32, data: &[u8]| {
         let mut option = b"IHAVEOPT".to_vec();
@@ -116,7 +116,7 @@ pub fn served(mut bytes: &[u8]) -> Result<(), ProgramsError> {
     Ok(())
 }
 
-/// What a program says that writes, asks for zones and goes.
+/// The bytes of a program that writes, asks for zones and goes.
 pub fn program_seed() -> Vec<u8> {
     let mut bytes = Hello { oldest: 1, newest: 1, claims: true }.encode().to_vec();
     let mut ask = |kind, flags, offset, length, payload: &[u8]| {
@@ -134,7 +134,7 @@ pub fn program_seed() -> Vec<u8> {
     bytes
 }
 
-/// What a served drive says to it.
+/// The bytes of a served drive's answers to it.
 pub fn served_seed() -> Vec<u8> {
     let mut bytes = Welcome::Version(1).encode().to_vec();
     let (start, capacity, write_pointer, held) = (0, 4_096, u64::MAX, 17);
@@ -181,7 +181,7 @@ pub fn log(bytes: &[u8]) -> Result<(), LogError> {
     let again = again.into_inner();
     let mut reader = LogReader::new(&again[..])?;
     for entry in entries {
-        assert_eq!(reader.entry()?, Some(entry), "what was written is read otherwise");
+        assert_eq!(reader.entry()?, Some(entry), "a written entry is read otherwise");
     }
     Ok(())
 }

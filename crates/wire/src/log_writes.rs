@@ -24,11 +24,11 @@ const MARK: u64 = 1 << 3;
 pub struct LogEntry {
     /// Everything before it was flushed first.
     pub flush: bool,
-    /// What it does; nothing if it only flushes.
+    /// Its action; none if it only flushes.
     pub action: Option<LogAction>,
 }
 
-/// What an entry does to the device.
+/// The action of an entry on the device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogAction {
     /// Bytes from this byte on; durable at once with `fua`.
@@ -312,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(entries in entries()) {
+        fn written_entries_are_read(entries in entries()) {
             let bytes = written(512, &entries);
             prop_assert_eq!(read(&bytes).unwrap(), entries);
             // Cut anywhere, it is refused, or was whole.
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_log_is_refused() {
+    fn wrong_logs_are_refused() {
         assert!(matches!(read(b"no"), Err(LogError::Magic)));
         let mut bytes = written(512, &[LogEntry { flush: true, action: None }]);
         bytes[8] = 9;

@@ -1,4 +1,4 @@
-//! What programs say to a served drive through `libleyden.so`, and what it answers: a protocol of our own.
+//! The protocol between programs with `libleyden.so` and a served drive, a protocol of our own.
 //!
 //! A client says [`Hello`], and the server [`Welcome`]. Then come requests, each a [`Request`] and its payload, and
 //! replies, each a [`Reply`] and its payload. A reply has the tag of its request, and comes when the drive has answered:
@@ -123,7 +123,7 @@ pub enum Welcome {
     Version(u16),
     /// The server speaks another version, this one.
     Other(u16),
-    /// Somebody else has claimed the drive.
+    /// Another program has claimed the drive.
     Claimed,
 }
 
@@ -158,11 +158,11 @@ impl Welcome {
     }
 }
 
-/// What is asked.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// What the drive is: JSON.
+    /// The identity of the drive: JSON.
     Identify = 1,
     /// `length` bytes from `offset` on.
     Read,
@@ -170,7 +170,7 @@ pub enum Kind {
     Write,
     /// The payload, to the zone that begins at `offset`; with the same. The reply's value is where it lies.
     Append,
-    /// What was acknowledged survives.
+    /// Acknowledged data survives.
     Flush,
     /// `length` bytes from `offset` on are not needed.
     Trim,
@@ -232,7 +232,7 @@ pub const WITH_AREA: u8 = 2;
 /// A request, before its payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What is asked.
+    /// Its kind.
     pub kind: Kind,
     /// Flags of its kind.
     pub flags: u8,
@@ -347,7 +347,7 @@ pub struct Reply {
     pub payload: u32,
     /// That of the request.
     pub tag: u64,
-    /// What the request's kind says; else 0.
+    /// A value that the request's kind defines; else 0.
     pub value: u64,
 }
 
@@ -390,7 +390,7 @@ pub struct ZoneLine {
     pub is_changed: bool,
     /// Offset of its first byte.
     pub start: u64,
-    /// What can be written to it.
+    /// Its writable bytes.
     pub capacity: u64,
     /// Offset of its write pointer; all ones if there is none.
     pub write_pointer: u64,
@@ -452,7 +452,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_understood(
+        fn messages_are_understood(
             kind in kinds(), outcome in outcomes(), flags in 0_u8..4, words: [u64; 4], payload: u32,
             versions: [u16; 2], claims: bool,
         ) {

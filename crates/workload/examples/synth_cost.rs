@@ -1,4 +1,4 @@
-//! What a synthetic request costs, by distribution: nanoseconds each, the best of five rounds.
+//! The cost of a synthetic request, by distribution: nanoseconds each, the best of five rounds.
 //!
 //! `cargo run --release -p leyden-workload --example synth_cost`
 

@@ -1,4 +1,4 @@
-//! What a request's data belongs to: a few classes that policies understand, and any others by name.
+//! Classes of a request's data: a few that policies understand, and any others by name.
 //!
 //! **What lives here**: [`Class`], and the names that a trace gives to classes ([`ClassNames`]). **What
 //! doesn't**: how a trace's format writes them (`trace`).
@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a request's data belongs to, where a trace knows it.
+/// The class of a request's data, where a trace has it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Class {
     /// Nothing is known.
@@ -24,8 +24,8 @@ pub enum Class {
     Journal,
     /// A file system's other metadata.
     FsMeta,
-    /// What its trace calls it: a name of [`ClassNames`]. It is counted by that name; to every policy it
-    /// says as much as [`Unknown`](Self::Unknown).
+    /// A class with a name of its trace's ([`ClassNames`]). It is counted by that name; policies
+    /// treat it as [`Unknown`](Self::Unknown).
     Named(NameId),
 }
 
@@ -137,7 +137,7 @@ impl ClassNames {
         Ok(Class::Named(NameId(id as u8)))
     }
 
-    /// What a class is called; `None` if it was named by another table.
+    /// The name of a class; `None` if it was named by another table.
     pub fn name(&self, class: Class) -> Option<&str> {
         match class {
             Class::Named(NameId(id)) => self.0.names.get(usize::from(id))?.get().map(AsRef::as_ref),

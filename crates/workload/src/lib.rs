@@ -1,5 +1,5 @@
-//! What the host asks for: synthetic jobs ([`synth`]), block traces ([`trace`]), and what is made for zoned
-//! drives ([`zoned`]).
+//! The host's requests: synthetic jobs ([`synth`]), block traces ([`trace`]), and workloads for
+//! zoned drives ([`zoned`]).
 //!
 //! **What lives here**: where requests come from. **What doesn't**: pacing them against a device
 //! (queue depth, open or closed loop), which is `experiment`'s driver.

@@ -10,7 +10,7 @@ use crate::Class;
 pub struct Request {
     /// When the host asked, from the start of the workload. Ignored by closed-loop replay.
     pub at: Time,
-    /// What it asked for.
+    /// The operation.
     pub op: Op,
     /// First sector (512 bytes).
     pub lba: Lba,
@@ -18,7 +18,7 @@ pub struct Request {
     pub sectors: u32,
     /// Forced unit access.
     pub fua: bool,
-    /// What the data belongs to.
+    /// The class of the data.
     pub class: Class,
 }
 

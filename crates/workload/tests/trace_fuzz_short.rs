@@ -9,7 +9,7 @@ use leyden_workload::trace::{Format, fuzz};
 /// Mutants for each seed file.
 const MUTANTS: u64 = 4_000;
 
-/// What is put into mutants: what means something to one reader or another.
+/// Tokens that are put into mutants: each has a meaning to one reader or another.
 const TOKENS: [&[u8]; 23] = [
     b",",
     b"\n",

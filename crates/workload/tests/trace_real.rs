@@ -53,7 +53,7 @@ fn real_traces_are_read_to_their_ends() {
 #[test]
 fn known_figures_of_real_traces_come_out() {
     let Some(folder) = folder() else { return };
-    // What the traces' own notes say of the TPC-C run: 4,037 MiB written, highest address 8.19 GiB.
+    // The traces' own notes on the TPC-C run: 4,037 MiB written, highest address 8.19 GiB.
     let tpcc = trace::open(&folder.join("pg-tpcc5w.csv.zst"), &OpenOptions::default()).unwrap();
     let profile = profiled(Merged::from(tpcc));
     assert_eq!(profile.bytes_written >> 20, 4037);

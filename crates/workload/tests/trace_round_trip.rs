@@ -1,4 +1,4 @@
-//! What is written is read back: exactly where a format can carry it, and as it says otherwise.
+//! Written traces are read back: exactly where a format can carry them, and as it says otherwise.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn read(bytes: Vec<u8>) -> (Format, Vec<Request>) {
     (reader.format(), requests)
 }
 
-/// What `format` keeps of a request.
+/// The fields of a request that `format` keeps.
 fn kept(format: Format, request: &Request) -> Option<Request> {
     let (resolution_ns, fio) = match format {
         Format::Csv | Format::Compact => return Some(*request),

@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-/// What the header is made from, in this order.
+/// The sources of the header, in this order.
 pub(crate) const SOURCES: &[&str] = &[
     "crates/capi/src/types.rs",
     "crates/capi/src/calls.rs",
@@ -296,7 +296,7 @@ pub unsafe extern \"C\" fn leyden_do(
     }
 
     #[test]
-    fn what_is_not_understood_is_an_error() {
+    fn unknown_forms_are_errors() {
         for (bad, line) in [
             ("//! Top.\npub enum leyden_kind {\n", 2),
             ("pub const LEYDEN_A: bool = true;\n", 1),

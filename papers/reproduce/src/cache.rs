@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use leyden_config::Scenario;
 use leyden_record::{RECORD_VERSION, RunRecord};
 
-/// What the first line of an entry says.
+/// The first line of an entry.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -36,7 +36,7 @@ pub struct Cache {
     build: String,
 }
 
-/// What a look into the cache found.
+/// The result of a look into the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// The run's record.
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_found_by_the_same_build_and_scenario_only() {
+    fn kept_runs_are_found_by_the_same_build_and_scenario_only() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path().join("new"), "one").unwrap();
         let scenario = Scenario::default();

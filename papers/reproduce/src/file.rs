@@ -40,7 +40,7 @@ pub struct Claim {
     pub paper: Value,
     /// The interval, ends included, that a reproduction must fall into.
     pub accept: [f64; 2],
-    /// What is claimed.
+    /// The claim in words.
     pub statement: String,
 }
 
@@ -48,7 +48,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimsFile {
-    /// What each paper ran, in its own words; free tables.
+    /// The set-up of each paper, in its own words; free tables.
     #[serde(default)]
     pub setup: BTreeMap<String, toml::Table>,
     /// The claims, in the file's order.
@@ -56,7 +56,7 @@ pub struct ClaimsFile {
     pub claims: Vec<Claim>,
 }
 
-/// What is wrong with a claims file.
+/// Errors of a claims file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClaimsError {
     /// It is not the TOML of a claims file; the message names line and column.
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_claims_are_refused() {
         assert_eq!(ClaimsFile::parse(GOOD).unwrap().claims.len(), 1);
         let wrong = [
             (GOOD.replace("a.b", "ab"), "dots"),

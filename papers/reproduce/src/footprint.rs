@@ -1,4 +1,4 @@
-//! What a workload writes, apart from any drive: the left half of Dawid's tables 1 and 2.
+//! The writes of a workload, apart from any drive: the left half of Dawid's tables 1 and 2.
 
 use leyden_device::{Op, SECTOR_BYTES};
 use leyden_workload::Request;
@@ -10,7 +10,7 @@ use leyden_run::RunError;
 use leyden_run::driver::DriveError;
 use leyden_run::{build_jobs, in_device};
 
-/// What a workload asks for, reads left out of the footprints.
+/// The requests of a workload, reads left out of the footprints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadFacts {
     /// Requests.
@@ -29,7 +29,7 @@ pub struct WorkloadRow {
     pub name: &'static str,
     /// Recorded, not generated.
     pub traced: bool,
-    /// What the whole workload asks for.
+    /// The facts of the whole workload.
     pub facts: WorkloadFacts,
     /// Requests measured.
     pub requests: u64,

@@ -11,7 +11,7 @@ use super::hexa::{BUFFERS, Cell, SCHEDULES, Scale, Table, WORKLOADS, Workload};
 use super::spec::{Results, RunSpec};
 use leyden_record::RunRecord;
 
-/// What is protected of the mapping table.
+/// The protected part of the mapping table.
 pub const TABLES: [Table; 6] = [
     Table::Share(100),
     Table::Share(50),
@@ -30,7 +30,7 @@ pub const TOLERANCE: f64 = 0.005;
 /// A drive to be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Design {
-    /// What is protected of the mapping table.
+    /// The protected part of the mapping table.
     pub table: Table,
     /// The schedule's name.
     pub schedule: &'static str,
@@ -46,7 +46,7 @@ impl Design {
         cell.spec(scale).set(format!("device.power.dump={}", self.dump))
     }
 
-    /// What it is called: protection, schedule and dump.
+    /// Its name: protection, schedule and dump.
     pub fn name(&self) -> String {
         format!("{}, {}, {}", self.table.name(), self.schedule, self.dump)
     }
@@ -63,7 +63,7 @@ pub fn designs() -> Vec<Design> {
     designs
 }
 
-/// What a design is judged by.
+/// The figures by which a design is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// Requests completed per simulated second.
@@ -74,7 +74,7 @@ pub struct Figures {
     pub waf: f64,
     /// From the return of the power until the drive is ready, milliseconds, after a cut at the end of the run.
     pub recovery_ms: f64,
-    /// What the largest dump that can come needs, microfarads.
+    /// The capacitance that the largest possible dump needs, microfarads.
     pub capacitance_uf: f64,
 }
 
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(of("in_place").dominated_by, None);
         assert_eq!(of("balanced_slc").dominated_by, None, "it needs less capacitance");
         assert_eq!(points[0].design.dump, "balanced_slc", "sorted by capacitance");
-        // What seeds differ by decides nothing.
+        // A difference between seeds decides nothing.
         assert!(!figures(100.4, 10.0).dominates(&figures(100.0, 10.0)));
     }
 }

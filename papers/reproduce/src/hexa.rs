@@ -35,7 +35,7 @@ pub struct Workload {
 /// How much is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// What the verdicts are about.
+    /// The scale of the verdicts.
     #[default]
     Full,
     /// For a first look: drive, area and buffers a quarter of the size (the trace keeps the drive,
@@ -52,11 +52,11 @@ pub struct Cell {
     pub buffer: &'static str,
     /// The schedule's name.
     pub schedule: &'static str,
-    /// What is protected of the mapping table.
+    /// The protected part of the mapping table.
     pub table: Table,
 }
 
-/// What is protected of the mapping table.
+/// The protected part of the mapping table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
     /// A share of it, percent.
@@ -68,7 +68,7 @@ pub enum Table {
 }
 
 impl Table {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> String {
         match self {
             Self::Share(share) => format!("{share} %"),

@@ -44,7 +44,7 @@ const fn traced(mode: Mode, name: &'static str, scenario: &'static str) -> Trace
     Traced { name, mode, scenario }
 }
 
-/// What is replayed.
+/// The traces.
 pub const TRACES: [Traced; 5] = [
     traced(Mode::Ordered, "ordered, random", "journal-zones/once-ordered"),
     traced(Mode::Ordered, "ordered, sequential", "journal-zones/once-ordered-sequential"),
@@ -56,7 +56,7 @@ pub const TRACES: [Traced; 5] = [
 /// A run of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZonesCell {
-    /// What is replayed.
+    /// The trace.
     pub traced: Traced,
     /// The journal has zones of its own.
     pub separate: bool,
@@ -106,7 +106,7 @@ const SHARE: Quantity = Quantity {
     is_exact: false,
 };
 
-/// What reclaim copies.
+/// The bytes that reclaim copies.
 const COPIES: Quantity = Quantity {
     name: "bytes copied by reclaim",
     of: |record| of(record, |layer| layer.copied_bytes as f64),

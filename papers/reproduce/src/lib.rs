@@ -46,7 +46,7 @@ use leyden_config::nearest;
 pub struct Paper {
     /// Its name on the command line and in `docs/papers`.
     pub name: &'static str,
-    /// What its claims' ids begin with.
+    /// The prefixes of its claims' ids.
     prefixes: &'static [&'static str],
 }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_run_says_why() {
+    fn claims_without_a_run_say_why() {
         let claims = ClaimsFile::bundled().unwrap().claims;
         let judged = judge(&claims, &Results::default(), Scale::Full, 1).claims;
         assert!(judged.iter().all(|result| result.verdict == Verdict::NotRun));

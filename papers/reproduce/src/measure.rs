@@ -8,7 +8,7 @@ use leyden_record::RunRecord;
 /// A figure of a run record.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
-    /// What it is called in notes.
+    /// Its name in notes.
     pub name: &'static str,
     /// How to find it.
     pub of: fn(&RunRecord) -> f64,

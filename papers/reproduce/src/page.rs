@@ -16,7 +16,7 @@ pub use zombie::{Finished as FinishedZombie, FinishedDatabase};
 const TEMPLATE: &str = "claims.html";
 const SOURCE: &str = include_str!("../assets/claims.html");
 
-/// What a reproduction yielded.
+/// The results of a reproduction.
 #[derive(Debug)]
 pub struct Reproduction<'a> {
     /// The page's title.

@@ -18,7 +18,7 @@ pub struct Runner<'a> {
     pub cache: &'a Cache,
     /// Threads; at least 1.
     pub threads: usize,
-    /// What is set on top of every run, as `--set` takes it.
+    /// The settings on top of every run, as `--set` takes them.
     pub sets: &'a [Set],
     /// Once true, no further run is begun and those under way end soon.
     pub cancel: &'a AtomicBool,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_on_top_is_in_every_run_and_in_its_command() {
+    fn settings_on_top_are_in_every_run_and_in_its_command() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open(folder.path(), "build").unwrap();
         let cancel = AtomicBool::new(false);

@@ -18,7 +18,7 @@ const PUTS: Quantity = Quantity {
     is_exact: false,
 };
 
-/// What the drive needs at worst.
+/// The capacitance that the drive needs at worst.
 const CAPACITANCE: Quantity = Quantity {
     name: "capacitance at worst",
     of: |record| record.power.as_ref().map_or(f64::NAN, |power| power.worst.capacitance_uf),
@@ -49,7 +49,7 @@ pub const DUMPED: [(u32, &str); 4] =
 pub struct StoreCell {
     /// The bundled scenario.
     pub scenario: &'static str,
-    /// What is protected: `none`, `full` or `selective`.
+    /// The protected region: `none`, `full` or `selective`.
     pub region: &'static str,
     /// The whole buffer, MiB.
     pub buffer: u32,
@@ -57,7 +57,7 @@ pub struct StoreCell {
     pub protected: u32,
     /// How a dump is laid out.
     pub dump: &'static str,
-    /// What is otherwise than in the scenario: one of [`CHANGES`].
+    /// The change against the scenario: one of [`CHANGES`].
     pub change: Option<&'static str>,
     /// The seed.
     pub seed: u64,
@@ -79,7 +79,7 @@ pub const CHANGES: [(&str, &str); 11] = [
     ("the published order of syncs", "workload.lsm.order=published"),
 ];
 
-/// What is protected, in the order of the figures.
+/// The protected regions, in the order of the figures.
 pub const REGIONS_COMPARED: [&str; 3] = ["none", "selective", "full"];
 
 /// The buffer of the runs with [`CHANGES`], in MiB.
@@ -121,10 +121,10 @@ impl StoreCell {
     }
 }
 
-/// What RocksDB itself asked for.
+/// RocksDB's own requests.
 const FILLSEQ: &str = "selective-plp/fillseq-recorded";
 const OVERWRITE: &str = "selective-plp/overwrite-recorded";
-/// What a store of our own asks for, whose time and order can be changed.
+/// Requests of a store of our own, whose time and order can be changed.
 const GENERATED: &str = "selective-plp/fillseq";
 
 /// Every cell of figures 10 to 13.

@@ -80,7 +80,7 @@ impl RunSpec {
 /// The outcomes of the runs that were asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// What was set on top of every run.
+    /// The settings on top of every run.
     pub sets: Vec<Set>,
     /// Finished runs.
     pub records: BTreeMap<RunSpec, RunRecord>,

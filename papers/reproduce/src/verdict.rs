@@ -70,9 +70,9 @@ impl Spread {
 pub struct ClaimResult {
     /// The claim's name.
     pub id: String,
-    /// What the paper reports.
+    /// The figure of the paper.
     pub paper: Value,
-    /// What was measured, if it was: the mean, if over several seeds.
+    /// The measured figure, if there is one: the mean, if over several seeds.
     pub measured: Option<Value>,
     /// How far it goes between seeds, if several were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,14 +81,15 @@ pub struct ClaimResult {
     pub accept: [f64; 2],
     /// Whether it does.
     pub verdict: Verdict,
-    /// What was run, or why nothing was; and why the figure differs, if it does.
+    /// The runs, or the reason that there were none; and the reason that the figure differs, if it
+    /// does.
     pub note: String,
-    /// What is claimed; not part of the JSON, which has the fields of design, section 6.
+    /// The claim in words; not part of the JSON, which has the fields of design, section 6.
     #[serde(skip)]
     pub statement: String,
 }
 
-/// What `leyden reproduce --json` prints.
+/// The JSON of `leyden reproduce --json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResults {
     /// Every claim asked for, in the order of the claims file.

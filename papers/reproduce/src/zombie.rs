@@ -25,7 +25,7 @@ const fn policy(name: &'static str, victim: &'static str, zombie_block: bool) ->
 
 /// The policies of table 1.
 pub const POLICIES: [Policy; 4] = [GC_GD, ZGC_GD, GC_CB, ZGC_CB];
-/// What the zombie block does alone: victims are chosen as if there were no hints.
+/// The zombie block alone: victims are chosen as if there were no hints.
 pub const BLOCK_ALONE: [Policy; 2] = [GC_GD_Z, GC_CB_Z];
 /// Those of table 1, and our own, `z_deadline`.
 pub const ALL: [Policy; 5] = [GC_GD, ZGC_GD, GC_CB, ZGC_CB, ZGC_DL];

@@ -55,7 +55,7 @@ pub(crate) struct CrashtestArgs {
     pub(crate) run: RunOptions,
 }
 
-/// What there is to do, one by one.
+/// The steps of a crash test, one command each.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CrashtestCommand {
     /// Record a run of your software on a modelled drive

@@ -244,14 +244,15 @@ fn show(checked: &Checked) -> Table {
     table
 }
 
-/// What an open drive keeps in memory for each physical unit that was written: address, content, validity, map.
+/// Bytes of memory that an open drive takes for each physical unit that was written: address,
+/// content, validity, map.
 const UNIT_BYTES: u64 = 26;
 /// Bytes of the longest array for each unit, written or not: reserved at once, touched as the drive fills.
 const RESERVED_BYTES: u64 = 8;
 
 /// Whether the machine has the memory that the drive of an image takes: the image says how large that is.
 pub(super) fn fits(path: &Path) -> Result<(), Failure> {
-    // What is wrong with it is said when it is opened.
+    // Faults of the image are reported when it is opened.
     let found = Drive::config_of(path).and_then(|it| Ok((it, Drive::checkpoint_bytes_of(path)?)));
     let Ok((config, saved_bytes)) = found else { return Ok(()) };
     reservable(path, &config)?;
@@ -303,7 +304,7 @@ pub(super) fn missing(path: &Path) -> Failure {
     ))
 }
 
-/// What went wrong with an image, or with its copy.
+/// The failure of an operation on an image or on its copy.
 pub(super) fn failure(path: &Path, copy: Option<&Path>, error: ImageError) -> Failure {
     if matches!(&error, ImageError::Io(error) if error.kind() == io::ErrorKind::NotFound)
         && !path.exists()

@@ -1,4 +1,4 @@
-//! What the program says of itself: policies, schemas, completions and manual pages.
+//! Facts of the program itself: policies, schemas, completions and manual pages.
 
 use std::io::Write;
 use std::path::Path;

@@ -56,7 +56,7 @@ pub(super) fn main(args: &ReproduceArgs) -> Result<(), Failure> {
     Err(command.exec()).context("cannot run python3").map_err(Failure::failed)
 }
 
-/// What is missing, each with its remedy.
+/// The missing parts, each with its remedy.
 fn missing(plugin: Option<&Path>, libraries: Option<&Path>, python: Option<&Path>) -> Vec<String> {
     let beside = |name: &str| libraries.is_some_and(|folder| folder.join(name).is_file());
     let has_tool = plugin.and_then(Path::parent).is_some_and(|it| it.join("leyden-fs").is_file());
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_its_remedy() {
+    fn missing_parts_are_named_with_their_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let all = missing(None, Some(folder.path()), None);
         assert!(all.iter().any(|what| what.contains("python3")), "{all:?}");

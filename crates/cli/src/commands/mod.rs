@@ -1,4 +1,4 @@
-//! What each command does.
+//! The commands.
 
 pub(crate) mod cache;
 pub(crate) mod check;
@@ -224,8 +224,8 @@ fn stamp(record: &mut RunRecord, loaded: &Loaded, reproduce: &str) {
     }
 }
 
-/// What the results come to for a script, once they are kept and shown: a drive that wore out, or
-/// nothing measured.
+/// A failure for a script, once results are kept and shown: the drive wore out, or nothing was
+/// measured.
 fn verdict(records: &[RunRecord]) -> Result<(), Failure> {
     let name = |record: &RunRecord| match records {
         [_] => String::new(),
@@ -266,7 +266,7 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
             let trace = loaded.scenario.workload.trace.as_ref();
             let path = trace.map_or("the trace", |trace| trace.path());
             if let Some(cause) = cause_in_trace(&error) {
-                // What a line of a trace says is mended there; which file it is, in the scenario.
+                // A fault in a trace's line is mended in the trace; a wrong path, in the scenario.
                 if cause.is_missing() {
                     let cause = cause.kind();
                     let problem =
@@ -281,7 +281,7 @@ fn explain(loaded: &Loaded, error: RunError) -> Failure {
     }
 }
 
-/// What was wrong with the trace, if that is what ended the run.
+/// The trace's error, if that ended the run.
 fn cause_in_trace(error: &RunError) -> Option<&TraceError> {
     let mut causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
     causes.find_map(|cause| cause.downcast_ref())

@@ -25,7 +25,7 @@ use holders::Device;
 const LOOK: Duration = Duration::from_millis(50);
 /// The sectors of the loop device: what the kernel then writes at once is kept or lost as a whole.
 const SECTOR: &str = "4096";
-/// What a file system that may be a stranger's must not do here.
+/// The restrictions of a mount whose file system may be a stranger's.
 const SAFE: &str = "nosuid,nodev";
 /// How often it is looked whether the loop device is free, before it is said who holds it.
 const FREE_LOOKS: u32 = 200;
@@ -145,7 +145,7 @@ impl Drop for Mounted {
     }
 }
 
-/// What a program has to say; what it complains of, if it fails.
+/// The output of a program; its error output, if it fails.
 fn said(program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program).args(args).output();
     let output = output.with_context(|| format!("cannot run {program}"))?;

@@ -31,7 +31,7 @@ pub(crate) fn main(command: &RecordingCommand) -> Result<(), Failure> {
     }
 }
 
-/// What a recording holds.
+/// The contents of a recording.
 #[derive(Clone, Debug, Serialize)]
 struct Summary {
     name: String,

@@ -263,7 +263,7 @@ fn steadiness(record: &RunRecord, table: &mut Table) {
     }
 }
 
-/// What cuts have cost or would cost, and how the drive came back.
+/// The costs of power cuts, made or possible ones, and the recoveries.
 fn power(record: &RunRecord, table: &mut Table) {
     let Some(power) = &record.power else { return };
     let Power { worst, bank, dump_ms, energy_mj, .. } = power;

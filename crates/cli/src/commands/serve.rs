@@ -136,7 +136,7 @@ fn is_folder(path: &Path) -> Result<(), Failure> {
     Err(Failure::usage(anyhow::anyhow!(problem)))
 }
 
-/// What is refused before anything is opened, and what is warned of.
+/// Refuses wrong arguments before anything is opened, and warns of risky ones.
 fn check(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|file| !file.exists()) {
         return Err(missing(file));

@@ -332,7 +332,7 @@ fn make_small(case: &Case, path: &Path, cancel: &Cancel) -> Result<String, Failu
     ))
 }
 
-/// What failed, and the command that shows it again.
+/// The failures, and the command that shows each again.
 fn explain(summary: &Summary, origin: &Origin<'_>, small: Option<&str>, is_json: bool) -> String {
     let first = &summary.failed[0];
     let mut lines = vec![format!("seed {}: {}", first.seed, first.failure)];

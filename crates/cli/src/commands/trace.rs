@@ -271,7 +271,7 @@ fn show(path: &Path, format: Format, p: &Profile) -> Result<(), Failure> {
     table.write(&mut out).context("standard output").map_err(Failure::io)
 }
 
-/// What hints were worth.
+/// The gains by hints.
 fn announced(p: &Profile, table: &mut Table) {
     if p.hints == 0 {
         return;

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_shown() {
+    fn control_characters_are_shown() {
         let hostile = "x\x1b]0;owned\x07\x1b[2Jy\u{9b}1m\u{202e}z\r";
         let safe = shown(hostile, false);
         assert!(!safe.contains(is_obeyed), "{safe}");

@@ -16,7 +16,7 @@ const MAX_STEM_BYTES: usize = 200;
 /// The largest file that is read as a record.
 const MAX_RECORD_BYTES: u64 = 1 << 30;
 
-/// What a result is.
+/// The kinds of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A page with plots.

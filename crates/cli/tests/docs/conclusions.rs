@@ -1,4 +1,4 @@
-//! What a page concludes of a command, as a comment below it that no reader sees:
+//! A page's conclusions from a command, as a comment below it that no reader sees:
 //!
 //! ```text
 //!     leyden compare mine.toml --vary device.ftl.gc.victim=greedy,fifo
@@ -96,7 +96,7 @@ impl Term {
 }
 
 impl Condition {
-    /// What is wrong, if it does not hold of `printed`.
+    /// The complaint if the condition does not hold of `printed`.
     pub(crate) fn complaint(&self, printed: &Value) -> Option<String> {
         let values =
             self.left.value(printed).and_then(|left| Ok((left, self.right.value(printed)?)));

@@ -2,7 +2,7 @@
 //!
 //! In a short form ([`short`]): the same command on the same drive, with no preconditioning and little work. So a
 //! command that is refused is found, whatever refuses it: a flag, a key, a scenario, a drive that cannot be built.
-//! What a page shows as a command's output is compared in full by
+//! The output that a page shows is compared in full by
 //!
 //! ```sh
 //! cargo test --release --workspace --test docs -- --ignored                  # says what differs
@@ -37,7 +37,8 @@ struct Reader {
 impl Reader {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // What a reader has who comes from elsewhere: a trace of the FIU kind, what a store asked of its files, a home, and a stranger's image.
+        // Files of a reader who comes from elsewhere: a trace of the FIU kind, a store's calls on
+        // files, a home, and a stranger's image.
         let trace = "Timestamp,Response,IOType,LUN,Offset,Size\n1456135200.013118000,0.000806000,R,0,8192,4096\n";
         fs::write(folder.path().join("LUN3.csv.gz"), trace).unwrap();
         let files =
@@ -82,7 +83,8 @@ impl Reader {
         }
         let words: Vec<_> = line.words[1..].iter().map(|word| self.expand(word)).collect();
         match words[0].as_str() {
-            // What takes root or certificates: served.rs and the tests of `serve` have the rest.
+            // Commands that take root or certificates: served.rs and the tests of `serve` have the
+            // rest.
             "mount" | "crashtest" => Flags::default().know(&line.words),
             "serve" if words.iter().any(|word| word.starts_with("--tls")) => {
                 Flags::default().know(&line.words);
@@ -152,7 +154,7 @@ impl Drop for Reader {
     }
 }
 
-/// What the commands' helps say, read once each.
+/// The help of each command, read once.
 #[derive(Default)]
 struct Flags {
     helps: BTreeMap<String, String>,
@@ -222,12 +224,12 @@ fn names_what_is_there(words: &[String]) {
     }
 }
 
-/// What a reader puts something of their own in place of.
+/// A word that stands for a value of the reader's own.
 fn is_placeholder(word: &str) -> bool {
     word.chars().all(|c| c.is_ascii_uppercase())
 }
 
-/// What is wrong with what became of `typed`, if anything is.
+/// The difference between the page and the result of `typed`, if there is one.
 fn complaint(typed: &Typed, line: &Line, output: &Output) -> Option<String> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let stdout = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,4 @@
-//! What a page tells its reader to type and to save.
+//! Commands and files that a page asks its reader to type and to save.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ pub(crate) struct Typed {
     /// The page, and its line: `docs/tutorial.md:20`.
     pub(crate) place: String,
     pub(crate) command: String,
-    /// What stands below it, if the page shows its output.
+    /// The lines below the command, if the page shows its output.
     pub(crate) output: Option<Vec<String>>,
-    /// What the page concludes of it, if it says so.
+    /// The page's conclusions from it, if it has any.
     pub(crate) conclusions: Vec<Condition>,
 }
 
-/// What a page asks for, in its order.
+/// A page's steps, in its order.
 #[derive(Debug)]
 pub(crate) enum Step {
     Type(Typed),
@@ -57,7 +57,7 @@ pub(crate) fn has_extension(file: &str, extension: &str) -> bool {
     Path::new(file).extension().is_some_and(|found| found == extension)
 }
 
-/// What `page` asks for.
+/// The steps of `page`.
 pub(crate) fn steps(page: &Path) -> Vec<Step> {
     let text = std::fs::read_to_string(page).unwrap();
     let name = page.strip_prefix(root()).unwrap().display().to_string();

@@ -58,8 +58,8 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
 /// Drives with zones.
 const ZONED: [&str; 2] = ["devices/zns", "devices/zoned-block"];
 
-/// What makes the work of the scenario `file` short. A record or a report is as it is: what it was made by was
-/// short.
+/// Settings that make the work of the scenario `file` short. A record or a report needs none: the
+/// run that made it was short.
 fn shorter_work(file: &str, ask: &dyn Fn(&[String]) -> Output) -> Vec<String> {
     if has_extension(file, "json") || file.contains(".html") {
         return Vec::new();

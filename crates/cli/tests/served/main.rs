@@ -1,6 +1,7 @@
 //! Served drives and the clients that are installed here: docs/serving.md, as a user has it.
 //!
-//! What a machine lacks (a client, /dev/fuse, loop devices) is left out, and said.
+//! Tests whose tools (a client, /dev/fuse, loop devices) the machine lacks are left out, with a
+//! message.
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
@@ -254,7 +255,8 @@ fn several_drives_are_namespaces_of_one_nvme_subsystem() {
     refused(&["serve", &image, "--nvme", "unix:/run/a"], 2, "tcp:HOST:PORT");
     refused(&["serve", &image, "--nvme", "tcp:0", "--nvme-name", "box"], 2, "nqn.YYYY-MM");
     refused(&["serve", &image, "--nvme-name", "nqn.2026-01.a:b"], 2, "--nvme");
-    // Whatever the second drive is, the first is closed as it was, and its switch is gone.
+    // The first drive is closed as it was, without its control socket, whichever fault the second
+    // one has.
     let odd = Path::new(&image).with_file_name("odd.leyden").to_str().unwrap().to_owned();
     let zones = ["--drive", "devices/zns", "--set", "device.zoned.zone_size=12 MiB"];
     good(&leyden(&[&["image", "create", &odd], &zones[..]].concat()));
@@ -304,7 +306,8 @@ fn linux_attaches_drives_over_nvme() {
     }
 }
 
-/// Whoever made a name first in a shared folder can make nobody wait for ever, and cannot pass for the server.
+/// A stranger's socket at the name in a shared folder blocks no command for ever, and cannot pass
+/// for the server.
 #[test]
 fn a_socket_that_was_planted_hangs_nobody() {
     use std::os::unix::net::UnixListener;
@@ -342,7 +345,7 @@ fn a_link_at_a_socket_cuts_no_other_drive() {
     assert!(status.contains("\"is_on\": true"), "{status}");
 }
 
-/// Whatever the umask is, and others only if asked.
+/// Modes do not depend on the umask, and other users get access only if asked.
 #[test]
 fn sockets_and_images_are_their_owners() {
     use std::os::unix::fs::PermissionsExt;
@@ -563,7 +566,7 @@ fn clients_of_nbd_find_a_disk() {
             "flush",
         ]));
         assert!(!said.contains("verification failed"), "{said}");
-        // What was flushed survives a kill; what was not is lost with a volatile cache.
+        // Flushed data survives a kill; the rest is lost with a volatile cache.
         good(&server.qemu_io(&["write -P 3 1M 64k", "flush"]));
         server.kill();
         let server = Server::start(&image, &[]);
@@ -615,7 +618,7 @@ fn raw_images_go_in_and_come_out() {
 }
 
 #[test]
-fn what_is_recorded_runs_again() {
+fn recordings_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let image = create(folder.path(), "none");
     let recording = folder.path().join("work.leyrec").to_str().unwrap().to_owned();

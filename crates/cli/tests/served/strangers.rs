@@ -1,4 +1,5 @@
-//! What strangers bring and do: their images, sockets made in the server's name, other users of the machine, memory that runs out.
+//! Strangers' deeds: their images, sockets made in the server's name, other users of the machine,
+//! memory that runs out.
 
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -59,7 +60,7 @@ fn the_name_in_a_strangers_image_is_escaped() {
     server.terminate();
 }
 
-/// Who listens in the server's place is read up to a limit, and what it says commands no terminal.
+/// A listener in the server's place is read up to a limit, and its answer commands no terminal.
 #[test]
 fn answers_of_a_false_server_are_bounded_and_escaped() {
     let folder = tempfile::tempdir().unwrap();
@@ -90,9 +91,9 @@ fn is_root() -> bool {
     Command::new("sh").args(["-c", "[ $(id -u) = 0 ]"]).status().unwrap().success()
 }
 
-/// Whatever the umask is: no socket, no image and no recording of root's is another user's to open.
+/// Sockets, images and recordings of root are closed to other users under any umask.
 #[test]
-fn nobody_can_do_nothing_to_the_drive_of_root() {
+fn an_unprivileged_user_can_do_nothing_to_the_drive_of_root() {
     let python = "/usr/bin/python3"; // one that another user may run
     if !is_root() || !has("setpriv") || !Path::new(python).exists() {
         eprintln!("LEFT OUT: it takes root to become somebody else");
@@ -133,7 +134,7 @@ fn nobody_can_do_nothing_to_the_drive_of_root() {
 
 /// A key that others can read, and a drive that a network can write to, in the clear.
 #[test]
-fn what_lets_others_in_is_warned_of() {
+fn options_that_let_others_in_are_warned_of() {
     let folder = tempfile::tempdir().unwrap();
     let image = create(folder.path(), "none");
     let server = Server::start(&image, &["--nbd", "tcp:0.0.0.0:0"]);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flush_has_settled_may_not_be_lost() {
+    fn flushed_writes_may_not_be_lost() {
         let timeline = timeline();
         let state = |at, event| State::new(at, vec![(1, event)]);
         let end = timeline.events().len();

@@ -85,8 +85,8 @@ fn places(steps: &[Step]) -> Vec<(usize, usize)> {
     (0..steps.len()).map(|at| (2 * at, 2 * at + 1)).collect()
 }
 
-/// What `atom` may hold after a cut before event `at`; `ignores` are flushes, and commands with force unit access, that
-/// are answered and not done.
+/// The values that `atom` may hold after a cut before event `at`; `ignores` are flushes, and
+/// commands with force unit access, that are answered and not done.
 fn lawful(steps: &[Step], at: usize, atom: u32, ignores: impl Fn(usize) -> bool) -> BTreeSet<u8> {
     let places = places(steps);
     let has_ended = |step: usize| steps[step].end == End::Well && places[step].1 < at;
@@ -128,7 +128,7 @@ fn content(timeline: &Timeline, atom: u32, event: Option<u32>) -> u8 {
     timeline.store().bytes(version.content)[0]
 }
 
-/// What `state` leaves in an atom.
+/// The value of an atom in `state`.
 fn held(timeline: &Timeline, state: &State, atom: u32) -> u8 {
     let lost = state.lost.iter().find(|(lost, _)| *lost == atom);
     let event = lost.map_or_else(|| timeline.newest(atom, state.at).event, |&(_, event)| event);

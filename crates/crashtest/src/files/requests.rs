@@ -276,7 +276,7 @@ impl Filesystem for Served {
     }
 
     fn fsyncdir(&self, _: &Request, node: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        // What fdatasync(2) leaves out of a folder, it needs to be read.
+        // A folder's metadata that fdatasync(2) may leave out is needed to read it.
         answer!(reply, self.sync_node(node, Syncs::Whole), |()| reply.ok());
     }
 

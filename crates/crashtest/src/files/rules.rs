@@ -25,7 +25,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Persistence {
-    /// What the standard and the manual pages promise, and no more: software that holds here holds on any file system.
+    /// The promises of the standard and of the manual pages, and no more: software that holds here
+    /// holds on any file system.
     Posix,
     /// XFS of Linux. The default: a file system in wide use that has no heuristics for software that forgets `fsync`.
     #[default]

@@ -24,7 +24,7 @@ nix::ioctl_readwrite!(send, b'!', 1, libc::seccomp_notif_resp);
 /// Where the number of a call and its architecture stand in what a filter sees (`struct seccomp_data`).
 const CALL: u32 = 0;
 const ARCHITECTURE: u32 = 4;
-/// What calls of this program's kind are called (linux/audit.h).
+/// The architecture of this program's calls (linux/audit.h).
 #[cfg(target_arch = "x86_64")]
 const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
@@ -114,7 +114,7 @@ fn listen(listeners: &Receiver<OwnedFd>, served: &Served, folder: &Path) {
         };
         match received {
             Ok(_) => {}
-            // Who has called was ended meanwhile. This process has the filter, too: there is always one who could call.
+            // The caller was ended meanwhile. This process has the filter, too: there is always one who could call.
             Err(Errno::EINTR | Errno::ENOENT) => continue,
             Err(_) => return,
         }
@@ -140,8 +140,8 @@ fn is_meant(notice: &libc::seccomp_notif, folder: &Path) -> bool {
 }
 
 fn record(served: &Served, folder: &Path) {
-    // What was written to memory maps comes first: the kernel asks for it now, and waits for no answer. A question that is
-    // asked behind it is answered behind it. Without maps there is nothing to write.
+    // Writes to memory maps come first: the kernel asks for them now, and waits for no answer. A
+    // request behind them is answered behind them. Without maps there is nothing to write.
     let _ = File::open(folder).map(|folder| {
         let _ = nix::unistd::syncfs(&folder);
         folder.metadata()

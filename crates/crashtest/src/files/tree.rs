@@ -1,6 +1,7 @@
 //! Folders and files as calls find and change them: the one place that knows what each call does.
 //!
-//! What a call changes comes back as *steps*: parts that a power cut keeps or loses each by itself, in order.
+//! The changes by a call come back as *steps*: parts that a power cut keeps or loses each by
+//! itself, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,10 +1,10 @@
-//! What a hint channel counts.
+//! Counters of a hint channel.
 
 use leyden_sim::{Level, counters};
 use serde::Serialize;
 
 counters! {
-    /// What was announced, and what became of it. Units are of 4 KiB, and each is counted once:
+    /// Announcements, and their outcomes. Units are of 4 KiB, and each is counted once:
     /// `announced_units + false_units` is the sum of all that follow it, and what still waits.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct HintChannelStats {

@@ -87,7 +87,7 @@ fn each_read_or_write_takes_the_oldest_hint_along() {
 }
 
 #[test]
-fn what_is_written_or_trimmed_is_withdrawn() {
+fn hints_of_written_or_trimmed_units_are_withdrawn() {
     let mut channel = channel(&piggyback());
     channel.announce(us(0), hint(10, 10));
     channel.announce(us(1), hint(50, 1));
@@ -200,7 +200,7 @@ fn announcements_go_missing_and_are_made_up_as_often_as_asked() {
 }
 
 #[test]
-fn what_is_beyond_the_end_is_ignored_whole() {
+fn hints_beyond_the_end_are_ignored_whole() {
     let mut channel = channel(&in_commands(1));
     channel.announce(us(0), hint(UNITS as u32 - 1, 2));
     channel.announce(us(0), hint(u32::MAX, 1));
@@ -341,7 +341,7 @@ proptest! {
     /// Every unit is accounted for; no hint names what was not announced, or written since; the
     /// host's commands end as often as they came.
     #[test]
-    fn what_goes_out_is_true(
+    fn sent_hints_are_true(
         steps in steps(),
         commands: bool,
         (batch, queue, late_us) in (1_u32..5, 1_u32..12, prop_oneof![Just(0_u64), 1_u64..2_000]),

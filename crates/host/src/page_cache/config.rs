@@ -46,7 +46,7 @@ impl Default for PageCacheConfig {
 /// The fewest pages that a cache may have.
 const FEWEST_PAGES: u64 = 16;
 
-/// What a configuration comes to, in pages.
+/// The configuration's limits, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     /// Pages of the cache.

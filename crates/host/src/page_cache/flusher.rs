@@ -273,7 +273,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         count
     }
 
-    /// What a write of cached pages carries.
+    /// The data of a write of cached pages.
     fn content_of(&self, first: u32, count: u32) -> P::WriteData {
         if !P::STORED {
             return P::WriteData::default();

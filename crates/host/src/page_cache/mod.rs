@@ -107,7 +107,7 @@ pub struct PageCache<P: Payload, D> {
     now: Time,
     next_id: u64,
     next_write: u64,
-    /// What has ended below: kept for its memory.
+    /// Completions of the device below: kept for its memory.
     ended: Vec<Completion<P>>,
     stats: PageCacheStats,
 }
@@ -144,12 +144,12 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         })
     }
 
-    /// What is below.
+    /// The device below.
     pub const fn device(&self) -> &D {
         &self.device
     }
 
-    /// What is below. Commands belong to the cache.
+    /// The device below. Commands belong to the cache.
     pub const fn device_mut(&mut self) -> &mut D {
         &mut self.device
     }
@@ -230,7 +230,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         self.start(now, id);
     }
 
-    /// What is wrong with a command.
+    /// The status of a command that is wrong, else success.
     #[inline]
     fn check(&self, command: &Command<P>) -> Status {
         let Some((lba, sectors)) = range_of(command) else { return Status::Success };
@@ -316,7 +316,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 }
 
 impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
-    /// What happens at the instant `time`, or is overdue then.
+    /// Processes events of the instant `time`, and overdue ones.
     #[inline]
     fn at(&mut self, time: Time, completions: &mut Vec<Completion<P>>) {
         self.now = time;
@@ -397,7 +397,7 @@ impl<P: Payload, D: BlockDevice<P>> BlockDevice<P> for PageCache<P, D> {
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
         assert!(now >= self.now, "time ran backwards");
         while let Some(event) = self.next_event().filter(|&event| event <= now) {
-            // What is overdue happens now.
+            // Overdue events happen now.
             self.at(event.max(self.now), completions);
         }
         self.now = now;

@@ -1,4 +1,4 @@
-//! What a page cache counts.
+//! Counters of a page cache.
 
 use leyden_sim::{Level, Span, counters};
 use serde::Serialize;

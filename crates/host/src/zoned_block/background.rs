@@ -1,5 +1,5 @@
-//! What the device does by itself: moves chunks, writes its tables, frees zones, and reads the tables back after a
-//! power cut.
+//! The device's background work: moves of chunks, commits of its tables, resets of zones, and
+//! reading the tables back after a power cut.
 
 use std::collections::VecDeque;
 
@@ -63,7 +63,7 @@ impl Background {
         self.idle_of == IdleOf::Both
     }
 
-    /// Nobody has used the device for so long (`dmz_target_idle`).
+    /// True after so long without use (`dmz_target_idle`).
     #[inline]
     pub(super) fn is_idle(&self, now: Time) -> bool {
         self.idle > Span::ZERO && now >= self.last_use + self.idle

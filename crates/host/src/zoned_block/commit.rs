@@ -148,7 +148,7 @@ impl Committer {
         self.is_wanted = true;
     }
 
-    /// Somebody needs a commit before long.
+    /// Asks for a commit before long.
     pub(super) fn want(&mut self) {
         self.is_wanted = true;
     }

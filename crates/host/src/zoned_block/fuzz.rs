@@ -85,7 +85,7 @@ pub fn tables(data: &[u8]) -> Result<(), String> {
     let superblock = Superblock { role: 0, generation: 1, identity: 1, digest: digest(&crcs) };
     let bytes = blocks.iter().map(|(bytes, _)| &bytes[..]);
     let (read, _) = decode_blocks(&layout, &superblock, bytes).expect("its checksums are right");
-    assert_eq!(read, words, "what was written is read");
+    assert_eq!(read, words, "the written words are read");
     let mut map = Map::decode(layout, read)?;
     map.check().expect("tables that are taken keep their invariants");
     for chunk in 0..layout.chunks {

@@ -43,7 +43,7 @@ impl Heat {
         blocks.checked_shr(passed.try_into().unwrap_or(u32::MAX)).unwrap_or(0)
     }
 
-    /// Nobody remembers.
+    /// Forgets all writes.
     pub(super) fn clear(&mut self) {
         self.written = 0;
         self.chunks.fill(Chunk::default());

@@ -45,7 +45,7 @@ where
         under_way.chain(ended)
     }
 
-    /// What blocks that commands under way write in part hold.
+    /// The old contents of blocks that commands in flight write in part.
     pub fn old_units(&self) -> impl Iterator<Item = &P> {
         self.requests.all_pieces().flat_map(|piece| piece.old.iter().map(|(_, old)| old))
     }

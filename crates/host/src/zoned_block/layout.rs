@@ -37,7 +37,7 @@ pub(super) enum Member {
     Zoned,
 }
 
-/// What the configuration comes to on two members.
+/// The layout of the configuration on two members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     pub(super) unit_bytes: u32,

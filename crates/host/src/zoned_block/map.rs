@@ -120,7 +120,7 @@ impl Map {
         !self.dirty.is_empty()
     }
 
-    /// What has changed since the last snapshot, as it is now.
+    /// The blocks changed since the last snapshot, with their present contents.
     pub(super) fn snapshot(&mut self) -> Snapshot {
         let dirty = std::mem::take(&mut self.dirty);
         let mut blocks = Vec::with_capacity(dirty.len());
@@ -429,7 +429,7 @@ impl Map {
         }
         let unused = self.journal.zones().find(|zone| self.weight(*zone) != used[zone.0 as usize]);
         match unused {
-            Some(zone) => Err(format!("{zone:?} of the journal has valid blocks of nobody")),
+            Some(zone) => Err(format!("{zone:?} of the journal has valid blocks of no chunk")),
             None => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! What shows that the layer has done something: figures of which one changes whenever it does. And when it has something to
-//! do next.
+//! Marks of progress: figures of which one changes whenever the layer has done something. And when
+//! it has something to do next.
 
 use leyden_device::Payload;
 use leyden_sim::Time;

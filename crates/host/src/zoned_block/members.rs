@@ -11,7 +11,7 @@ use super::layout::{Layout, Member, Place, ZoneNo};
 use super::stored::{Stored, StoredData};
 use crate::{Cut, Powered};
 
-/// What a command was for.
+/// The purpose of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// Reads for a piece of a request, from its unit `index` on.
@@ -34,7 +34,7 @@ pub(super) enum Purpose {
     Load { step: u32 },
 }
 
-/// What a write asks of the drive below.
+/// The durability that a write asks of the drive below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Keep {
     /// Nothing: a FLUSH will.
@@ -72,7 +72,7 @@ pub(super) struct Members<P: Payload, C, Z> {
     count: u64,
     /// Commands to each zone that are under way.
     busy: Vec<u32>,
-    /// What has ended and was not taken yet, the last first.
+    /// Completions not taken yet, the last first.
     completions: Vec<Completion<Stored<P>>>,
 }
 
@@ -233,7 +233,7 @@ where
     /// The list of what ends, which is empty.
     #[inline]
     fn list(&mut self) -> Vec<Completion<Stored<P>>> {
-        assert!(self.completions.is_empty(), "somebody has not heard of the end of a command");
+        assert!(self.completions.is_empty(), "a completion was not taken");
         std::mem::take(&mut self.completions)
     }
 

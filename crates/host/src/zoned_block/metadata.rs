@@ -28,7 +28,7 @@ const LENGTH: usize = 72;
 /// The superblock of the zoned member.
 pub(super) const LABEL: u32 = 2;
 
-/// What a superblock says.
+/// The fields of a superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Superblock {
     /// Which of the sets it begins, or [`LABEL`].
@@ -39,12 +39,12 @@ pub(super) struct Superblock {
     pub(super) digest: u32,
 }
 
-/// What is wrong with a superblock.
+/// The damage of a superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Damage {
     /// There is none.
     Blank,
-    /// What it is.
+    /// The field that is wrong, and how.
     Bad(String),
 }
 

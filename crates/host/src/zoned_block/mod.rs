@@ -83,7 +83,7 @@ pub struct Pair<C, Z> {
     pub conventional: C,
     /// The zoned drive.
     pub zoned: Z,
-    /// What its zones are like.
+    /// The shape of its zones.
     pub shape: ZoneShape,
 }
 
@@ -271,7 +271,7 @@ where
         self.upkeep.due = Due { own, quiet };
     }
 
-    /// What does not hold of the tables and the zones.
+    /// Checks the tables' and the zones' invariants, and describes the first that does not hold.
     fn check_tables(&self) -> Result<(), String> {
         self.map.check()?;
         self.zones.check()?;
@@ -361,7 +361,7 @@ where
         (0..).zip(copied).map(|(chunk, copied)| view::chunk(&self.layout, &self.map, chunk, copied))
     }
 
-    /// What each zone of the conventional member is for, in order.
+    /// The use of each zone of the conventional member, in order.
     pub fn random_zones(&self) -> impl Iterator<Item = RandomZone> + '_ {
         view::random_zones(&self.layout, &self.zones)
     }
@@ -416,7 +416,7 @@ where
     fn advance(&mut self, now: Time, completions: &mut Vec<Completion<P>>) {
         assert!(now >= self.now, "time ran backwards");
         while let Some(event) = self.next_event().filter(|&event| event <= now) {
-            // What is overdue happens now.
+            // Overdue events happen now.
             self.step(event.max(self.now), now, completions);
         }
         self.now = now;

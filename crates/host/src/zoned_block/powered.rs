@@ -7,7 +7,7 @@ use super::stored::Stored;
 use super::{State, ZonedBlock};
 use crate::{Cut, Layers, Powered};
 
-/// What two drives have saved and lost at the same moment.
+/// The power losses of two drives at the same moment, as one.
 fn both(now: Time, (a, b): (PowerLoss, PowerLoss)) -> PowerLoss {
     PowerLoss {
         time: now,
@@ -54,7 +54,7 @@ where
         self.layout.chunks * self.layout.zone_blocks
     }
 
-    /// Whatever the members keep: the tables that say where data lies are written at a FLUSH.
+    /// None, for any members: the tables of data's places are written at a FLUSH.
     fn region(&self) -> Region {
         Region::None
     }

@@ -23,7 +23,7 @@ use super::traffic::Traffic;
 use super::victim::{Candidate, ReclaimPolicy};
 use super::zones::{Use, Zones};
 
-/// What is moved where.
+/// The source and the target of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Move {
     /// Nothing is valid in the chunk's random zone.
@@ -66,7 +66,7 @@ impl Move {
     }
 }
 
-/// What a job does next.
+/// The next step of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
     /// Fill this with zeroes.
@@ -90,7 +90,7 @@ pub(super) struct Job {
     begun: Time,
     /// It rests until then.
     rests: Option<Time>,
-    /// Somebody wants to use the chunk.
+    /// A request waits for the chunk.
     is_contended: bool,
     /// Whether the next copy continues the run of blocks that was copied last, or filled.
     is_amid_run: bool,
@@ -179,7 +179,7 @@ pub(super) struct Reclaim {
     heat: Heat,
     /// Jobs in a row that a member failed.
     failures: u32,
-    /// What was answered when it was last asked.
+    /// The answer to the last question.
     is_asked: bool,
 }
 
@@ -354,7 +354,7 @@ impl Reclaim {
         Some(number as u32)
     }
 
-    /// What job `number` does next.
+    /// The next step of job `number`.
     pub(super) fn next(&mut self, now: Time, number: u32, map: &Map, zones: &Zones) -> Next {
         let (layout, most) = (self.layout, self.most_blocks);
         let job = self.job_mut(number);
@@ -369,7 +369,7 @@ impl Reclaim {
                     if is_random { layout.zone_blocks } else { zones.written(from.zone) };
                 (Some(to), end >= source_ends || map.is_valid(from.zone, end))
             }
-            // What is filled is part of the run that follows.
+            // A filled range is part of the run that follows.
             Next::Fill(_) => (None, true),
             Next::Done => (None, false),
         };
@@ -394,7 +394,7 @@ impl Reclaim {
         now + rest
     }
 
-    /// Somebody wants to use the chunk of job `number`.
+    /// Marks the chunk of job `number` as wanted by a request.
     pub(super) fn abort(&mut self, number: u32) {
         self.job_mut(number).is_contended = true;
     }
@@ -440,7 +440,7 @@ impl Reclaim {
     }
 }
 
-/// What to do with a chunk, before a zone is taken for it.
+/// The plan for a chunk, before a zone is taken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Plan {
     Ready(Move),

@@ -14,7 +14,7 @@ use super::config::{JournalConfig, Recognise};
 use super::layout::Layout;
 use super::superblock::{HEAD, Journal};
 
-/// What becomes of the journal's zones.
+/// The fate of the journal's zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Release {
     /// The journal has them.

@@ -7,7 +7,7 @@ use leyden_device::{
 };
 use leyden_sim::Time;
 
-/// What a piece does.
+/// The operation of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PieceOp {
     Read,
@@ -20,7 +20,7 @@ pub(super) enum PieceOp {
     Destage,
 }
 
-/// What a request has of one chunk.
+/// A request's part in one chunk.
 #[derive(Clone, Debug)]
 pub(super) struct Piece<P> {
     pub(super) request: u32,
@@ -35,12 +35,12 @@ pub(super) struct Piece<P> {
     pub(super) pending: u32,
     /// All its blocks were in the journal's zones when it began: a job has not kept it from its chunk.
     pub(super) in_journal: bool,
-    /// What blocks that it writes in part held before, with their number in the request.
+    /// Old contents of the blocks that it writes in part, with their number in the request.
     pub(super) old: Vec<(u32, P)>,
 }
 
 impl<P> Piece<P> {
-    /// What `request` has of `stretch`.
+    /// The piece of `request` in `stretch`.
     pub(super) fn new(request: u32, stretch: Stretch) -> Self {
         let Stretch { does, chunk, first, blocks, index } = stretch;
         let (pending, in_journal, old) = (0, false, Vec::new());
@@ -108,7 +108,7 @@ impl<P: Payload> HostRequest<P> {
         self.op
     }
 
-    /// What it does with its units, piece by piece, in chunks of `chunk_blocks`.
+    /// The request's stretches, in chunks of `chunk_blocks`.
     pub(super) fn cut(&self, chunk_blocks: u32) -> impl Iterator<Item = Stretch> + Clone + use<P> {
         let (first, count) = (self.units.first().0, self.units.count());
         let (whole, whole_end) = self.units.whole();
@@ -139,7 +139,7 @@ impl<P: Payload> HostRequest<P> {
     }
 }
 
-/// What a request is to do to blocks of one chunk.
+/// An operation on blocks of one chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stretch {
     pub(super) does: PieceOp,

@@ -1,4 +1,4 @@
-//! What a zoned block device counts.
+//! Counters of a zoned block device.
 
 use leyden_device::{DataKind, Stats};
 use leyden_sim::counters;
@@ -73,7 +73,8 @@ pub fn flash_of_both(zoned: &Stats, conventional: &Stats, host_blocks: u64) -> S
     all
 }
 
-/// What is counted, and what each block holds, as far as anybody said so. Power cuts change neither.
+/// The counters, and the kind of data of each block, as far as writes declared it. Power cuts
+/// change neither.
 #[derive(Clone, Debug)]
 pub(super) struct Counters {
     pub(super) totals: ZonedBlockStats,

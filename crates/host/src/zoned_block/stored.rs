@@ -1,4 +1,4 @@
-//! What the members store: the data of the device above, or the layer's own metadata as bytes.
+//! Contents of the members: the data of the device above, or the layer's own metadata as bytes.
 //!
 //! **Invariants**: whole mapping units only; the layer itself puts parts of units together.
 
@@ -67,10 +67,10 @@ impl<P: Default> Default for Stored<P> {
 
 impl<P: Payload> leyden_device::Content for Stored<P> {}
 
-/// What a write to a member carries.
+/// The data of a write to a member.
 #[derive(Clone, Debug)]
 pub enum StoredData<P: Payload> {
-    /// What the host's write has of its units from number `from` on.
+    /// The data of the host's write, from unit number `from` on.
     Host {
         /// The host's data.
         data: P::WriteData,

@@ -93,7 +93,7 @@ fn fill(device: &mut Device) -> u64 {
 }
 
 #[test]
-fn what_is_written_is_read_after_it_was_moved() {
+fn written_data_is_read_after_a_move() {
     let mut device = Device::format(&config(), pair(), 7).unwrap();
     let blocks = fill(&mut device);
     for block in (0..blocks).step_by(5) {
@@ -228,7 +228,7 @@ fn a_separated_journal_is_never_copied() {
 }
 
 #[test]
-fn what_has_not_reached_a_journal_zone_is_not_counted_there() {
+fn writes_on_their_way_to_a_journal_zone_are_not_counted_there() {
     let mut config = config();
     (config.journal.separate, config.journal.max_zones) = (true, 1);
     let mut device = Device::format(&config, pair(), 7).unwrap();
@@ -641,7 +641,7 @@ proptest! {
         }
     }
 
-    /// Whatever words there are, tables that keep their invariants come of them, or an error.
+    /// Any words give tables that keep their invariants, or an error.
     #[test]
     fn any_words_are_tables_or_an_error(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u64>()), 0..12),

@@ -1,4 +1,4 @@
-//! Who is using which chunk: requests that are under way there, and a job of reclaim.
+//! Users of chunks: requests in flight there, and a job of reclaim.
 //!
 //! **Invariants**
 //! - A chunk that a job moves is used by nobody else.
@@ -91,7 +91,7 @@ impl Traffic {
         self.chunks[chunk as usize].job = Some(job);
     }
 
-    /// Nobody uses any chunk.
+    /// Forgets all users.
     pub(super) fn clear(&mut self) {
         self.chunks.fill(Chunk::default());
     }

@@ -63,7 +63,7 @@ pub(super) fn chunk(layout: &Layout, map: &Map, chunk: u32, copied_blocks: u64) 
     Chunk { place, valid_blocks, copied_blocks }
 }
 
-/// What the zones of the conventional member are for, in order.
+/// The use of each zone of the conventional member.
 pub(super) fn random_zones(layout: &Layout, zones: &Zones) -> impl Iterator<Item = RandomZone> {
     zones.all().take(layout.random as usize).map(|(_, usage)| match usage {
         Use::Kept => RandomZone::Tables,

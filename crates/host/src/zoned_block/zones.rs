@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use super::layout::{Layout, ZoneNo};
 
-/// What a zone is for.
+/// The use of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     /// Metadata, or a label.
@@ -176,14 +176,15 @@ impl Zones {
         self.get(zone).usage
     }
 
-    /// Nobody needs what `zone` holds, once the tables that say so survive a power cut.
+    /// Gives up `zone`, whose contents are not needed once the tables that say so survive a power
+    /// cut.
     pub(super) fn give_up(&mut self, zone: ZoneNo) {
         self.journal -= u32::from(self.usage(zone) == Use::Journal);
         self.use_for(zone, Use::GivenUp);
         self.given_up.push(zone);
     }
 
-    /// What reclaim wrote to `zone` is not needed, and no tables ever pointed to it.
+    /// Drops the zone that reclaim wrote, to which no tables ever pointed.
     pub(super) fn drop_target(&mut self, zone: ZoneNo) {
         self.use_for(zone, Use::GivenUp);
         self.releasing.push(zone);

@@ -40,7 +40,7 @@ pub struct DriveInfo {
 /// Findings of a check.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Checked {
-    /// What the drive is called.
+    /// The drive's name.
     pub name: String,
     /// The version of Leyden that made it.
     pub made_by: String,
@@ -106,7 +106,7 @@ impl Drive {
         runs
     }
 
-    /// What a read of these sectors would return if it took no time; `None` if some of their bytes are damaged.
+    /// The result of a read of these sectors if it took no time; `None` if some of their bytes are damaged.
     ///
     /// # Errors
     /// If the image cannot be read.

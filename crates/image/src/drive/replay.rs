@@ -14,8 +14,8 @@ use crate::log::{Entry, Event};
 use crate::stack::Stack;
 use crate::{ImageConfig, ImageError};
 
-/// What a checkpoint has before the drive: the bank (u64, 0 if it is the configuration's) and the number
-/// of slots (u32); then the slots' checksums, and the checksum of it all.
+/// The beginning of a checkpoint, before the drive: the bank (u64, 0 if it is the configuration's)
+/// and the number of slots (u32); then the slots' checksums, and the checksum of it all.
 const PREFIX_BYTES: usize = 8 + 4;
 
 /// File systems give room back in blocks, which are no larger.
@@ -299,7 +299,8 @@ impl Drive {
         prefix.extend(checksums.iter().flat_map(|checksum| checksum.to_le_bytes()));
         seal(&mut prefix);
         let (begin, most) = self.regions.checkpoint(root.area());
-        // What is there keeps its room until this is whole: that may be all the room there is.
+        // The old checkpoint keeps its room until this one is whole: that may be all the room there
+        // is.
         let mut region = Region { file: &self.file, begin, at: 0, end: most };
         region.write_all(&prefix)?;
         self.device().save(&mut region).map_err(|error| match error {

@@ -59,7 +59,7 @@ fn run(drive: &mut Drive) -> Vec<Step> {
 fn read(path: &Path, (at, length): (u64, usize)) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let read = std::fs::File::open(path).unwrap().read_at(&mut bytes, at).unwrap();
-    assert!(read == length || read == 0, "the end of the file is within what was asked for");
+    assert!(read == length || read == 0, "the end of the file is within the range");
     bytes
 }
 

@@ -22,7 +22,7 @@ pub struct Recording {
     /// For each unit that was at rest or has been written since, which bytes it has.
     pub(super) units: Vec<u32>,
     contents: Vec<u8>,
-    /// What happened, and the number of its first unit.
+    /// The steps, and the number of the first unit of each.
     pub(super) steps: Vec<(Time, Step, u32)>,
     is_whole: bool,
 }
@@ -76,12 +76,12 @@ impl Recording {
         building.ok_or_else(|| damaged("it breaks off before it names its drive"))?.end()
     }
 
-    /// What drive it is of.
+    /// The recorded drive.
     pub const fn head(&self) -> &Head {
         &self.head
     }
 
-    /// What happened, in order, with the drive's times.
+    /// The steps in order, with the drive's times.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = (Time, &Step)> {
         self.steps.iter().map(|(time, step, _)| (*time, step))
     }

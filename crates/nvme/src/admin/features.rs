@@ -145,7 +145,7 @@ mod tests {
     use crate::subsystem::tests::{ready, subsystem};
 
     #[test]
-    fn what_is_set_is_what_is_told() {
+    fn set_features_are_reported() {
         let mut subsystem = subsystem();
         let number = ready(&mut subsystem);
         let mut set = |feature: u32, value| {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_was_at_first_and_whether_it_changes_is_told_too() {
+    fn defaults_and_changeability_are_reported_too() {
         let mut subsystem = subsystem();
         let number = ready(&mut subsystem);
         ask(&mut subsystem, number, &sqe(0x09, 0, 0x06, 0, 0)).unwrap();

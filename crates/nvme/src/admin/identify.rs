@@ -139,7 +139,7 @@ fn append_limit(bytes: u64) -> u8 {
     if pages >= MDTS { 0 } else { pages }
 }
 
-/// What namespaces of all command sets tell: they are shared, and ready.
+/// The page for namespaces of all command sets: they are shared, and ready.
 fn independent_page() -> Page {
     let mut page = Page::new(BYTES);
     page.u8(1, SHARED).u8(14, 1);
@@ -179,7 +179,7 @@ impl Namespace {
         page
     }
 
-    /// What is of one command set.
+    /// The page of one command set.
     fn page_of_set(&self, set: u8) -> Result<Page, Status> {
         let mut page = Page::new(BYTES);
         match (set, self.zones) {

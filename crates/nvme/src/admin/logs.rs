@@ -181,7 +181,7 @@ impl Subsystem {
         Ok(page)
     }
 
-    /// What there is to connect to: this subsystem, where the host has reached it, and discovery itself.
+    /// The subsystems to connect to: this one, where the host has reached it, and discovery itself.
     fn discovery_page(&self, around: &Around) -> Page {
         let Some((address, port)) = around.address else { return Page::new(1_024) };
         let subsystems = [(self.name(), 2), (DISCOVERY_NQN, 3)];

@@ -22,14 +22,14 @@ pub enum Answer {
         status: Status,
         /// Double words 0 and 1 of the completion.
         result: u64,
-        /// What the host gets.
+        /// The data for the host.
         data: Vec<u8>,
     },
     /// A request for events is held: [`Subsystem::event`] says when it ends.
     Held,
 }
 
-/// What a controller cannot know by itself.
+/// Facts that a controller cannot know by itself.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
     /// A clock that only goes on.
@@ -158,7 +158,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_an_invalid_opcode_and_short_room_a_length_error() {
+    fn unknown_commands_are_invalid_opcodes_and_short_room_a_length_error() {
         let mut subsystem = subsystem();
         let number = ready(&mut subsystem);
         for opcode in [0x00, 0x01, 0x04, 0x05, 0x0d, 0x10, 0x11, 0x14, 0x80, 0x84, 0xff] {

@@ -58,7 +58,7 @@ pub enum Pdu {
     Data {
         /// Of which command.
         cid: u16,
-        /// What the invitation said.
+        /// The tag of the invitation.
         tag: u16,
         /// Where in the command's data.
         offset: u32,
@@ -99,7 +99,7 @@ pub fn header_bytes(first: &[u8; COMMON_BYTES], terms: Terms) -> Result<usize, F
 }
 
 impl Pdu {
-    /// What a header, of as many bytes as [`header_bytes`] has said, is.
+    /// Parses a header of [`header_bytes`] bytes.
     ///
     /// # Errors
     /// If it is none that a host may send. `capsule` is the most data that a command brings along.
@@ -279,7 +279,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_comes_is_read_or_refused(first: [u8; 8], rest: [u8; 72], header: bool, data: bool) {
+        fn any_header_is_read_or_refused(first: [u8; 8], rest: [u8; 72], header: bool, data: bool) {
             let terms = Terms { header_digest: header, data_digest: data };
             let Ok(bytes) = header_bytes(&first, terms) else { return Ok(()) };
             let head = [&first[..], &rest].concat();

@@ -34,7 +34,7 @@ pub fn digest(bytes: &[u8]) -> [u8; DIGEST_BYTES] {
     crc32c::crc32c(bytes).to_le_bytes()
 }
 
-/// What both sides have agreed on.
+/// The terms that both sides have agreed on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Terms {
     /// Headers have digests.
@@ -77,7 +77,7 @@ impl Fatal {
 }
 
 impl Terms {
-    /// What a host asks for that begins a connection.
+    /// The terms of a host's request that begins a connection.
     ///
     /// # Errors
     /// If it asks for something else, or it is something else.

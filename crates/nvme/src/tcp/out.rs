@@ -49,7 +49,7 @@ pub fn response(terms: Terms, cqe: Cqe) -> Vec<u8> {
     sealed(terms, &Response { common, cqe })
 }
 
-/// What comes before so much data of a command, all of it. With `success` no completion follows.
+/// The header before so much data of a command, all of it. With `success` no completion follows.
 pub fn data_head(terms: Terms, cid: u16, bytes: usize, success: bool) -> Vec<u8> {
     let begin = 24 + terms.header_bytes();
     let flags = LAST
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_linux_checks_is_right() {
+    fn fields_that_linux_checks_are_right() {
         let terms = Terms { header_digest: true, data_digest: true };
         let begin = initialise(terms);
         assert_eq!((begin[0], begin[2], &begin[4..8]), (1, 128, &[128, 0, 0, 0][..]));

@@ -1,4 +1,5 @@
-//! What is on the wire, byte for byte: entries of queues, and the structures that commands carry. Little endian.
+//! Structures on the wire, byte for byte: entries of queues, and the structures that commands
+//! carry. Little endian.
 
 mod page;
 
@@ -105,7 +106,7 @@ wire! {
 }
 
 wire! {
-    /// What Connect carries (Base 2.0, figure 547).
+    /// The data of Connect (Base 2.0, figure 547).
     pub struct ConnectData {
         pub host_id: [u8; 16],
         pub controller: U16,

@@ -53,7 +53,7 @@ impl Page {
         self.bytes(at, &field)
     }
 
-    /// What was put together.
+    /// The page's bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }

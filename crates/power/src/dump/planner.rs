@@ -39,7 +39,7 @@ pub struct Program {
     pub failed: bool,
 }
 
-/// What a dump does next.
+/// The next step of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// It programs a page.
@@ -233,7 +233,7 @@ impl Dump {
             }
             self.ready.pop();
             if let Some(since) = since {
-                // What it is to do has not failed elsewhere yet.
+                // Its next page has not failed elsewhere yet.
                 die.free_at = since;
                 self.ready.push(Reverse((since, id)));
             } else {

@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_spent_and_what_is_left_are_all_there_was(case in case(), reach in 0_u64..20) {
+    fn energy_spent_and_left_are_all_there_was(case in case(), reach in 0_u64..20) {
         let costs = case.costs();
         let energy = costs.dump_energy.saturating_mul(reach);
         let mut budget = Budget::new(energy, Power::from_mw(1));
@@ -211,8 +211,8 @@ proptest! {
         prop_assert_eq!(dump.next(&mut budget), last);
     }
 
-    /// Whatever is in flight: within its demand, a dump never needs more time or energy than the bound
-    /// says, and a bank of that energy is never spent.
+    /// Within its demand, a dump never needs more time or energy than the bound says, with any
+    /// operations in flight, and a bank of that energy is never spent.
     #[test]
     fn the_bound_holds(mut case in case()) {
         let costs = case.costs();

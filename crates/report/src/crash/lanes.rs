@@ -27,7 +27,7 @@ const ROWS: usize = 40;
 /// A lane: what each column holds, stacked from below.
 struct Lane<'a> {
     name: &'a str,
-    /// What the parts of a column are, and their colours.
+    /// The parts of a column, and their colours.
     parts: Vec<(&'static str, usize)>,
     columns: Vec<Vec<u64>>,
     is_bytes: bool,
@@ -118,7 +118,7 @@ impl Lane<'_> {
                 if value == 0 {
                     continue;
                 }
-                // What is there at all can be seen.
+                // The smallest value is still visible.
                 let height = (LANE as f64 * value as f64 / most as f64).max(1.5);
                 let y = foot as f64 - LANE as f64 * below as f64 / most as f64 - height;
                 let x = LEFT as f64 + at as f64 * width;

@@ -22,13 +22,13 @@ pub struct CrashTestPage<'a> {
     pub verdict: String,
     /// True if it says that nothing broke.
     pub is_held: bool,
-    /// What was tested: names and values.
+    /// The tested software and its set-up: names and values.
     pub facts: Vec<(&'static str, String)>,
-    /// What the reader must be warned of.
+    /// Warnings for the reader.
     pub warnings: Vec<String>,
     /// The recorded run.
     pub run: CrashRun,
-    /// What each model came to.
+    /// The results of each model.
     pub models: Vec<CrashModel>,
     /// Everything that broke.
     pub findings: Vec<CrashFinding>,
@@ -36,7 +36,7 @@ pub struct CrashTestPage<'a> {
     pub curve: Vec<CrashShare>,
 }
 
-/// What the drive, or the files, were asked for in the recorded run.
+/// Requests to the drive, or calls on files, of the recorded run.
 #[derive(Debug, Default)]
 pub struct CrashRun {
     /// Calls on files were recorded, and no drive.
@@ -51,12 +51,12 @@ pub struct CrashRun {
     pub acks: Vec<u64>,
 }
 
-/// What a model came to.
+/// The results of a model.
 #[derive(Debug)]
 pub struct CrashModel {
     /// Its name.
     pub name: &'static str,
-    /// What it came to, in a line.
+    /// Its results, in a line.
     pub line: String,
     /// For each moment: when, and how many states held, lost something acknowledged, or broke otherwise.
     pub tallies: Vec<(u64, [usize; 3])>,
@@ -75,9 +75,9 @@ pub struct CrashFinding {
     pub states: String,
     /// When the power failed, and what had been promised then.
     pub moment: String,
-    /// What the cut took.
+    /// The data lost at the cut.
     pub taken: Vec<String>,
-    /// What the application said then.
+    /// The application's output then.
     pub said: String,
     /// Why it breaks, in sentences; empty if nobody has looked.
     pub why: Vec<String>,

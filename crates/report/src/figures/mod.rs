@@ -137,7 +137,7 @@ pub struct Segment {
     pub colour: usize,
     /// Share of the bar's full length, 0..=100.
     pub percent: f64,
-    /// What it is and how much.
+    /// The cause, and the amount.
     pub title: String,
 }
 

@@ -29,7 +29,7 @@ struct Part {
     column: &'static str,
     colour: usize,
     thin: bool,
-    /// What to say if there is none of it.
+    /// The note for a run that has none of it.
     nothing: &'static str,
 }
 

@@ -143,7 +143,7 @@ fn energy(mut figure: Figure, power: &Power) -> Figure {
     ))
 }
 
-/// What the distribution is of.
+/// The moments that the distribution covers.
 fn looked_at(power: &Power) -> String {
     let moments = format::count(power.moments as f64);
     match power.sampled {

@@ -19,7 +19,7 @@ const THIN: f64 = 1.0;
 pub const NUMBER: &str =
     "abs(datum.value) < 1 ? format(datum.value, '~r') : format(datum.value, '~s')";
 
-/// What the values of a chart are; decides ticks here and tooltips in the script.
+/// The unit of a chart's values; decides ticks here and tooltips in the script.
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -71,7 +71,7 @@ impl Unit {
     }
 }
 
-/// What the horizontal axis of a chart of lines is.
+/// The quantity on the horizontal axis of a chart of lines.
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Across {
@@ -89,7 +89,7 @@ pub enum Across {
     ReadsPerWrite,
     /// Microfarads.
     Capacitance,
-    /// Whatever key was varied.
+    /// The varied key.
     Parameter,
 }
 
@@ -130,7 +130,7 @@ pub enum Points {
 }
 
 impl Points {
-    /// What is given here; nothing of a column.
+    /// The points given here; none of a column.
     pub fn here(&self) -> (&[f64], &[f64]) {
         match self {
             Self::Here { x, y } => (x, y),
@@ -142,9 +142,9 @@ impl Points {
 /// A chart as it travels to the page.
 #[derive(Clone, Serialize)]
 pub struct Chart {
-    /// What the horizontal axis is.
+    /// The horizontal axis.
     pub across: Across,
-    /// What the values are.
+    /// The unit of the values.
     pub unit: Unit,
     /// Lines, from the front to the back, or layers from the bottom to the top.
     pub lines: Vec<Line>,

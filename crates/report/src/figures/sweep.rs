@@ -43,7 +43,7 @@ pub(crate) fn figures(records: &[RunRecord]) -> Vec<Figure> {
 struct Sweep<'a> {
     /// The horizontal axis.
     key: &'a str,
-    /// What tells lines apart.
+    /// The keys that distinguish lines.
     others: &'a [&'a str],
     experiments: &'a [Replicates<'a>],
 }

@@ -13,7 +13,7 @@ const MOST_CELLS: usize = 2048;
 /// Cells in a row.
 const COLUMNS: usize = 64;
 
-/// What a state is called here, and its colour.
+/// The label of a state, and its colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Look {
     label: &'static str,

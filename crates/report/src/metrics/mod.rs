@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_did_is_never_judged() {
+    fn figures_of_the_machine_are_never_judged() {
         let simulation = GROUPS.iter().find(|group| group.title == "Simulation").unwrap();
         for metric in simulation.metrics {
             assert_eq!((metric.verdict(0.1), metric.verdict(10.0)), ("", ""), "{}", metric.label);

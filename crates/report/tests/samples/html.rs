@@ -1,10 +1,10 @@
-//! What stands in a page.
+//! The contents of a page.
 
 use serde_json::Value;
 
 pub(crate) const VEGA: &str = include_str!("../../assets/vega/vega-bundle.min.js");
 
-/// What stands between two marks, the first time.
+/// The text between two marks, the first time.
 pub(crate) fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let start = text.find(from).unwrap() + from.len();
     let end = text[start..].find(to).unwrap();

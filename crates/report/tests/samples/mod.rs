@@ -11,7 +11,7 @@ use leyden_record::{
 };
 use serde_json::json;
 
-/// What to make up.
+/// The values of a made-up record.
 pub(crate) struct Sample<'a> {
     /// Name of the run.
     pub(crate) name: &'a str,

@@ -50,7 +50,7 @@ impl Filling {
         *count = count.saturating_add(1);
     }
 
-    /// What was recorded since this was last asked.
+    /// The values recorded since the last call.
     pub(super) fn take(&mut self) -> Filled {
         let filled = self.counts.iter_mut().enumerate().filter(|(_, count)| **count > 0);
         Filled(filled.map(|(bucket, count)| (bucket as u16, std::mem::take(count))).collect())

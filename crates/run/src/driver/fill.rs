@@ -55,7 +55,7 @@ impl Measured {
 
     fn host(&self) -> record::Host {
         let elapsed_s = self.elapsed().as_secs_f64();
-        // What the whole host got, as one of those that share the drive.
+        // The whole host as one tenant.
         let all = self.traffic.row("", elapsed_s);
         record::Host {
             reads: all.reads,
@@ -77,7 +77,7 @@ impl Measured {
         }
     }
 
-    /// What the device counted meanwhile.
+    /// The growth of the device's counters during the measured part.
     pub fn grown(&self) -> Stats {
         self.after.since(&self.before)
     }
@@ -148,7 +148,7 @@ impl Measured {
 }
 
 impl Traffic {
-    /// What `name` got, in so many seconds.
+    /// The share of tenant `name` during `elapsed_s` seconds.
     fn row(&self, name: &str, elapsed_s: f64) -> record::Tenant {
         let (reads, writes) = (self.reads.count(), self.writes.count());
         let bytes = self.bytes_read + self.bytes_written;

@@ -43,7 +43,7 @@ enum State {
     Done,
 }
 
-/// What wakes a thread.
+/// The cause that wakes a thread.
 #[derive(Clone, Copy)]
 enum Timer {
     Thread(u32),
@@ -77,7 +77,7 @@ struct Pacer {
     /// Units (requests, or bytes) per second.
     rate: u64,
     next: Time,
-    /// What the last division left over, in billionths of a unit.
+    /// The remainder of the last division, in billionths of a unit.
     remainder: u64,
 }
 
@@ -278,7 +278,7 @@ impl Jobs {
         }
     }
 
-    /// What thread `id` does now, if anything.
+    /// The next request of thread `id`, if it submits one now.
     #[inline]
     fn step(&mut self, id: u32, now: Time) -> Option<Request> {
         let thread = &mut self.threads[id as usize];

@@ -25,7 +25,7 @@ enum Pass<I> {
     Ended,
 }
 
-/// What comes next.
+/// The next step of a looped trace.
 pub(super) enum Step<E> {
     Request(Request),
     /// A loop begins.

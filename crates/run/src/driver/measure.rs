@@ -1,4 +1,4 @@
-//! What a run measures.
+//! The measurements of a run.
 
 use leyden_device::{Op, Stats, Status};
 use leyden_sim::{Digest, Span, Time};
@@ -27,7 +27,7 @@ pub struct Failed {
     pub write_faults: u64,
 }
 
-/// What a run measured, after its ramp.
+/// The measurements of a run after its ramp.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// When the workload began.
@@ -56,7 +56,7 @@ pub struct Measured {
     pub before: Stats,
     /// The device's counters at `end`.
     pub after: Stats,
-    /// What is worth knowing before trusting the rest.
+    /// Warnings to read before trusting the rest.
     pub warnings: Vec<String>,
     pub(super) series: Intervals,
     pub(super) tenants: Tenants,

@@ -7,12 +7,12 @@ use leyden_sim::Time;
 
 use super::{Ramp, Settler};
 
-/// What a caller can ask of a run.
+/// The options of a run that a caller can set.
 #[derive(Default)]
 pub struct Options<'a> {
     /// The instant at which the workload starts: not before anything the device has seen.
     pub start: Time,
-    /// What is left out of the measurement.
+    /// The part at the beginning that is not measured.
     pub ramp: Ramp,
     /// Says when a ramp that waits for write amplification to settle is over; for jobs only.
     pub settler: Option<Settler>,

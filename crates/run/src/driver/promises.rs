@@ -35,7 +35,7 @@ impl Promises {
         Self { oracle: Oracle::new(units, unit_sectors, promise), unit_sectors, slots: Vec::new() }
     }
 
-    /// What a device promises whose buffer is protected so.
+    /// The promise of a device whose buffer has the protected region `region`.
     pub const fn of(region: Region) -> Promise {
         match region {
             Region::None => Promise::None,

@@ -22,7 +22,7 @@ const CANCEL_EVERY: u64 = 1 << 12;
 /// How many steps between two reports of progress.
 const PROGRESS_EVERY: u64 = 1 << 16;
 
-/// What a source of requests has to say.
+/// The answer of a source of requests when it is asked for the next one.
 pub(super) enum Next {
     /// Submit this now.
     Submit {
@@ -252,7 +252,7 @@ where
             }
         }
         if self.now >= self.watch.next_moment() {
-            // What was due has happened: this only tells the time.
+            // Events up to now have been processed: this call only advances the device's clock.
             self.device.advance(self.now, &mut self.completions);
             self.watch.look(self.now, self.device);
         }
@@ -460,7 +460,7 @@ fn command_of<P: Payload>(request: &Request, data: P::WriteData, is_protected: b
     }
 }
 
-/// What a command says of data of this class.
+/// The kind of data that a command declares for `class`.
 #[inline]
 const fn kind_of(class: Class) -> DataKind {
     match class {

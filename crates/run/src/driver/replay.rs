@@ -355,7 +355,8 @@ where
         if std::mem::take(&mut self.is_full) {
             self.full_until = now;
         }
-        // What arrived while the power was off is late too, and says nothing of the drive's speed.
+        // Requests that arrived while the power was off are late too, but not because of the
+        // drive's speed.
         self.delayed += u64::from(arrived < self.full_until);
         self.room -= 1;
         self.pending = None;

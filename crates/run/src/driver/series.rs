@@ -1,4 +1,4 @@
-//! What happened over time, in at most [`MAX_INTERVALS`] intervals of equal simulated length.
+//! Counters over time, in at most [`MAX_INTERVALS`] intervals of equal simulated length.
 //!
 //! The length is not known beforehand: it starts small, and when the intervals are used up,
 //! neighbours are merged and the length doubles. Merging only adds counters, so that the sums over
@@ -14,7 +14,7 @@ pub(super) const MAX_INTERVALS: usize = 1024;
 /// The length of the first intervals.
 pub(super) const FIRST_INTERVAL: Span = Span::from_us(100);
 
-/// What the host saw in an interval.
+/// The host's view of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) reads: Direction,

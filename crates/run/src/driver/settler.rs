@@ -20,7 +20,7 @@ const MOST_RATIO: f64 = 0.95;
 #[derive(Clone, Debug)]
 pub struct Settler {
     tolerance: Ratio,
-    /// What is still to come counts, too.
+    /// The remaining work counts, too.
     to_the_end: bool,
     chunk_erases: u64,
     /// Mapping units that the host can address.

@@ -7,7 +7,7 @@ use leyden_workload::{Class, ClassNames};
 
 use super::traffic::{Sample, Traffic};
 
-/// What tenants are called, by number.
+/// Names of tenants, by number.
 #[derive(Clone, Debug)]
 pub(super) enum Names {
     /// These; none if there can be one tenant only.

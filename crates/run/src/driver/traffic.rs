@@ -1,4 +1,4 @@
-//! What a host asked for and how long it took: all of a run, or a part of it.
+//! A host's requests and their latencies, in all of a run or in a part of it.
 
 use hdrhistogram::Histogram;
 use leyden_device::{Op, Status};
@@ -12,7 +12,7 @@ const LATENCY_MAX_NS: u64 = 1_000_000_000_000;
 /// A completion, as far as it is measured.
 pub(super) struct Sample {
     pub(super) op: Op,
-    /// Who asked ([`Tenants`](super::tenants::Tenants)).
+    /// The tenant that asked ([`Tenants`](super::tenants::Tenants)).
     pub(super) tenant: u8,
     pub(super) tag: u32,
     pub(super) bytes: u64,

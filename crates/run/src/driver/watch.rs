@@ -77,7 +77,7 @@ pub struct Outage<P: Payload> {
     pub lost: Vec<u32>,
     /// Mapping units of which it says that it does not know the newest version.
     pub uncertain: Vec<Range<u32>>,
-    /// What a read of the whole device would return now.
+    /// The result of reading the whole device now.
     pub left: P::ReadData,
     /// The zones of a zoned device.
     pub zones: Vec<ZoneLeft>,

@@ -26,7 +26,7 @@ struct Submitted {
     zone: u64,
 }
 
-/// What is under way in a zone.
+/// Commands in flight in a zone.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnderWay {
     commands: u32,

@@ -30,7 +30,7 @@ enum Pending {
         stamp: u64,
     },
     Change(u32),
-    /// What a write in an area ends at, with which it may commit.
+    /// A write in an area; `end` is the block at which it ends, with which it may commit.
     InArea {
         zone: u32,
         stamp: u64,
@@ -41,19 +41,19 @@ enum Pending {
         zone: u32,
         first: u32,
     },
-    /// What it promises of each zone, and how often each had been reset.
+    /// A flush, with its promise for each zone, and the number of resets of each.
     Flush {
         ends: Vec<u32>,
         resets: Vec<u64>,
     },
 }
 
-/// What the buffer of a drive keeps.
+/// The promise of a drive's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ZonePromise {
     /// All that was acknowledged.
     pub keeps_all: bool,
-    /// What was written with the PLP flag, if it was acknowledged.
+    /// Acknowledged writes with the PLP flag.
     pub keeps_flagged: bool,
     /// The drive may say that it lost its zone table.
     pub may_forget: bool,
@@ -150,7 +150,7 @@ impl Content<Stamp> for ZonePromises {
         let blocks = self.blocks(request.sectors);
         let at_once = self.is_promised(request);
         let (pending, stamp) = match request.op {
-            // What lies in an area is protected.
+            // Data in an area is protected.
             Op::Write if self.oracle.area(zone).is_some() => {
                 let stamp = self.oracle.write(zone, Some(first), blocks, true);
                 (Pending::InArea { zone, stamp, first, end: first + blocks }, stamp)
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_promised_must_be_there_after_a_cut() {
+    fn promised_data_must_be_there_after_a_cut() {
         assert!(matches!(after_cut(true, 1), Ok(Some(0))));
         assert!(matches!(after_cut(true, 0), Err(DriveError::Zone(_))));
         assert!(matches!(after_cut(false, 0), Ok(Some(0))), "nothing protects it");

@@ -83,7 +83,7 @@ impl AgedDrives {
     }
 }
 
-/// What decides the state that `scenario`'s drive begins in: the same for drives that are the same.
+/// The facts that decide the state in which `scenario`'s drive begins: equal for equal drives.
 pub fn key(scenario: &Scenario) -> String {
     if scenario.run.stamps {
         snapshot::fingerprint::<Stamp>(scenario)

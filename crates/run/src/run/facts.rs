@@ -1,4 +1,4 @@
-//! What a record says of the drive and of the files that a workload came from, so that a reader need not
+//! Facts of the drive and of a workload's files that a record repeats, so that a reader need not
 //! have them.
 
 use std::collections::BTreeMap;

@@ -54,7 +54,7 @@ impl Wanted {
     }
 }
 
-/// What is to be followed.
+/// The command to follow, and how much around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Follow {
     /// Around which command.
@@ -84,7 +84,7 @@ impl Window {
 pub struct Followed {
     /// The run.
     pub record: RunRecord,
-    /// What went on.
+    /// The activity around the command.
     pub timeline: Timeline,
 }
 
@@ -141,7 +141,8 @@ pub fn follow(
 pub(super) trait Visible {
     /// How full things are; the moment is the caller's.
     fn levels(&self) -> Levels;
-    /// What each die does that is not idle. Dies and channels of several drives are numbered on.
+    /// The activity of each die that is not idle. Dies and channels of several drives are numbered
+    /// on.
     fn activities(&self) -> Vec<Activity>;
 }
 

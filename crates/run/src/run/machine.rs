@@ -44,7 +44,7 @@ impl Clocks {
     }
 }
 
-/// What a run took of the machine: seconds, never zero.
+/// The machine's time that a run took: seconds, never zero.
 pub(super) struct Took {
     wall_s: f64,
     cpu_s: f64,

@@ -9,13 +9,13 @@ use super::{RunError, in_device};
 
 /// The least that a drive needs for each unit of its flash: an entry of the map, and the way back.
 const UNIT_BYTES: u64 = 8;
-/// What the model of its promises needs for each, if the run cuts the power.
+/// Bytes for each unit that the model of the drive's promises needs, if the run cuts the power.
 const MODEL_UNIT_BYTES: u64 = 144;
 
 /// From here on a run says before what memory it takes.
 const MUCH_BYTES: u64 = 1 << 30;
 
-/// What verifying reads needs for each.
+/// Bytes for each unit that verifying reads needs.
 const STAMP_BYTES: u64 = 8;
 /// Blocks of a plane of the smallest drive that is built to reckon the memory of a large one.
 const FEW_BLOCKS: u32 = 32;
@@ -56,7 +56,7 @@ pub(super) fn has_sizes_that_fit(scenario: &Scenario) -> Result<(), RunError> {
     Err(RunError::config("device.buffer.size", problem))
 }
 
-/// What is worth saying before a run that takes much memory.
+/// A warning to give before a run that takes much memory.
 pub(super) fn much_memory(scenario: &Scenario) -> Option<String> {
     let bytes = needs_bytes(scenario);
     (bytes >= MUCH_BYTES)

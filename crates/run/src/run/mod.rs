@@ -106,7 +106,7 @@ impl From<ConfigError> for RunError {
     }
 }
 
-/// What a run is doing.
+/// The phases of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// The drive is being brought into the state it begins with.
@@ -151,13 +151,13 @@ impl Hooks<'_> {
 /// A run's record, and whether that is all of it.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was measured.
+    /// The measurements.
     pub record: RunRecord,
     /// The run was cancelled: the record ends there.
     pub interrupted: bool,
     /// The slowest read, write and flush.
     pub(crate) slowest: [Option<SlowCommand>; 3],
-    /// What was followed.
+    /// The activity around the followed command, or in the followed window.
     pub(crate) timeline: Option<Timeline>,
 }
 
@@ -186,7 +186,7 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// What follows the window of a run that begins at `start`; only the last is followed.
+    /// A follower for the window of a run that begins at `start`; only the last run is followed.
     fn follower(&self, is_last: bool, start: Time) -> Option<Follower> {
         let window = self.window.filter(|_| is_last)?;
         Some(Follower::new(start, window))
@@ -216,7 +216,7 @@ pub(crate) fn run_within(
     subject::run(scenario, hooks, &bounds)
 }
 
-/// What is wrong with the drive's configuration.
+/// An error in the drive's configuration.
 pub fn in_device(error: ConfigError) -> RunError {
     error.within("device").into()
 }

@@ -109,8 +109,8 @@ impl<'a> Outages<'a> {
         }
     }
 
-    /// What to say of cuts that came too late for the run, which has ended at `end`. The results are those
-    /// of a run without them.
+    /// A warning about cuts that were to come after `end`, at which the run ended, if there are
+    /// any. The results are those of a run without them.
     pub(super) fn not_made(&self, end: Time) -> Option<String> {
         let index = self.made.len();
         let cut = self.cuts.get(index)?;

@@ -1,4 +1,4 @@
-//! What a power cut would cost at moments of a run.
+//! The costs of power cuts at moments of a run.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub(super) struct Sampler {
     page_bytes: u64,
 }
 
-/// What a cut would have cost, and lost with each of the smaller banks.
+/// The cost of a cut at one moment, and its losses with each of the smaller banks.
 #[derive(Clone)]
 struct Moment {
     at: Time,
@@ -104,8 +104,8 @@ impl Sampler {
         self.kept.iter().flatten()
     }
 
-    /// What was seen, as a record says it. `cuts`, `lost_promised_writes` and the list of cuts are filled in
-    /// where the cuts are made.
+    /// The samples as a record has them. `cuts`, `lost_promised_writes` and the list of cuts are
+    /// filled in where the cuts are made.
     pub(super) fn record(&self, supply: &Supply, part: Part) -> record::Power {
         let spread = |value: fn(&CutCost) -> f64, peak: f64| {
             let spread = Spread::of(self.moments().map(|moment| value(&moment.cost)).collect());

@@ -1,7 +1,7 @@
 //! Brings the drive into the state that a run begins with.
 //!
-//! What preconditioning writes carries the content "never written": a verified run knows of no
-//! older writes, and reads of preconditioned addresses return that.
+//! Preconditioning writes carry the content "never written": a verified run knows of no older
+//! writes, and reads of preconditioned addresses return that.
 
 use leyden_device::{
     BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Status, ZnsSsd,
@@ -25,7 +25,7 @@ const BATCH: u32 = 4096;
 /// Requests in a row that may write nothing before a workload counts as one that never writes.
 const PATIENCE: u64 = 1 << 22;
 
-/// What preconditioning tells of a drive beside its state.
+/// The results of preconditioning beside the drive's state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Past {
     pub(super) warnings: Vec<String>,

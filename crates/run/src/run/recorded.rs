@@ -1,4 +1,4 @@
-//! What the record of every run says, whatever kind of drive it was on.
+//! The part of a record that runs on every kind of drive have.
 
 use leyden_device::{Controller, Geometry, Namespace, Payload};
 use leyden_sim::Digest;

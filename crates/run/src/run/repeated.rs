@@ -18,12 +18,13 @@ impl Round<'_> {
     }
 }
 
-/// What the jobs of run `number`, counted from 0, draw from. A trace is the same each time; random jobs go on to others.
+/// The seed of the jobs of run `number`, counted from 0. A trace is the same each time; random jobs
+/// continue with other numbers.
 pub(super) fn seed_of(scenario: &Scenario, number: u32) -> u64 {
     scenario.seed ^ u64::from(number).rotate_left(32)
 }
 
-/// What a run came to.
+/// The results of one run that are compared between repetitions.
 pub(super) fn repetition(record: &RunRecord) -> Repetition {
     let host = &record.host;
     Repetition {

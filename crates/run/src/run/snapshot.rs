@@ -29,7 +29,8 @@ struct Header {
     /// How write amplification settled, if it was waited for.
     #[serde(default)]
     settling: Option<Settling>,
-    /// What decided the state, by key; without it the file was written before there was such a list.
+    /// The settings that decided the state, by key; empty in files written before there was such a
+    /// list.
     #[serde(default)]
     made_of: BTreeMap<String, Value>,
 }
@@ -84,7 +85,7 @@ macro_rules! kept {
 kept!(Ssd, precondition::precondition);
 kept!(ZnsSsd, precondition::use_zones);
 
-/// What a snapshot's file holds.
+/// The contents of a snapshot's file.
 pub(super) enum Found<D> {
     /// There is no file.
     Nothing,

@@ -212,7 +212,7 @@ fn cuts_are_made_when_they_are_listed() {
     let record = record(&scenario);
     let (power, recovery) = (record.power.unwrap(), record.recovery.unwrap());
     assert_eq!((power.cuts, power.made.len(), power.lost_promised_writes), (3, 3, 0));
-    // Who is cut off is not heard of again, and nothing is asked twice.
+    // A command that was cut off never completes, and none is submitted twice.
     assert!(power.commands_cut_off > 0 && power.commands_cut_off <= 3 * 8);
     let ended = record.host.reads + record.host.writes;
     assert_eq!(ended + power.commands_cut_off, 20_000);
@@ -243,7 +243,7 @@ fn verifying_over_cuts_changes_nothing_of_what_happens() {
 }
 
 #[test]
-fn what_a_small_bank_loses_is_found() {
+fn losses_with_a_small_bank_are_found() {
     let less =
         [CUTS, "device.power.bank.capacitance=100 uF", "device.power.allow_underprovisioned=true"];
     let sets = [&POWER[..], &less].concat();
@@ -286,7 +286,8 @@ fn a_cut_after_the_end_costs_no_results() {
     assert!(power.energy_mj.max > 0.0 && power.moments > 0, "{power:?}");
 }
 
-/// What a large drive takes is told by small ones, whatever its table is kept in, and as if it had been built.
+/// The memory of a large drive is estimated from small ones, for each kind of mapping table, and
+/// equals that of a drive that is built.
 #[test]
 fn memory_is_reckoned_without_building_the_drive() {
     for sets in [

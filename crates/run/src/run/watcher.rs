@@ -38,7 +38,7 @@ pub(super) struct Watcher<'a> {
     next: Time,
     interval: Span,
     looks: Vec<Look>,
-    /// What the layers had counted when the measurement began.
+    /// The layers' counters when the measurement began.
     before: Layers,
     unit_bytes: u64,
 }
@@ -128,7 +128,7 @@ impl<'a> Watcher<'a> {
         })
     }
 
-    /// What the page cache did, as a record says it.
+    /// Statistics of the page cache, as a record has them.
     pub(super) fn cache<P: Payload>(
         &self,
         stack: &impl Powered<P, Drive = Ssd<P>>,

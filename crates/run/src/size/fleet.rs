@@ -36,7 +36,7 @@ pub struct Fleet {
     pub need_mj: f64,
     /// By age.
     pub ages: Vec<FleetAge>,
-    /// What would do.
+    /// Banks that are sufficient.
     pub margins: Vec<FleetMargin>,
 }
 
@@ -45,7 +45,7 @@ pub struct Fleet {
 pub struct FleetAge {
     /// Share of the bank's life that is over.
     pub age: f64,
-    /// What the mean bank holds.
+    /// The energy of the mean bank.
     pub mean_mj: f64,
     /// The standard deviation of that.
     pub deviation_mj: f64,

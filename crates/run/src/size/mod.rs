@@ -32,12 +32,12 @@ pub use zones::{SizedRegion, ZoneSizing, ZonesFor};
 /// Banks that hold so much of the worst case are asked what they lose, in percent.
 const LESS: [u64; 5] = [100, 75, 50, 25, 10];
 
-/// What a drive and its workload need.
+/// The needs of a drive and its workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sizing {
     /// The scenario's name.
     pub name: String,
-    /// What everything random came from.
+    /// The seed of everything random.
     pub seed: u64,
     /// Each variant was run for so many commands, or a few thousand more.
     pub commands: u64,
@@ -47,7 +47,7 @@ pub struct Sizing {
     pub bank: Bank,
     /// The variants of the drive: the dump policies by the protections of the mapping table.
     pub variants: Vec<SizedDrive>,
-    /// What cuts would lose with less than the scenario's drive needs at worst.
+    /// The losses of cuts with less than the scenario's drive needs at worst.
     pub with_less: Vec<WithLess>,
 }
 
@@ -68,12 +68,12 @@ pub struct SizedDrive {
     pub worst: Option<Worst>,
     /// Why there can be no such drive.
     pub problem: Option<String>,
-    /// What a run showed. The scenario's dump policy is run with every protection, and its protection
-    /// with every dump policy.
+    /// The measurements of a run. The scenario's dump policy is run with every protection, and its
+    /// protection with every dump policy.
     pub measured: Option<Shown>,
 }
 
-/// What a run of a variant showed.
+/// The measurements of a run of a variant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Shown {
     /// Reads and writes per simulated second.
@@ -182,7 +182,7 @@ pub fn size_zones(
     zones::size(scenario, commands, watched)
 }
 
-/// What became of a run.
+/// The result of a run.
 enum Made {
     Outcome(Box<Outcome>),
     /// There can be no such drive.
@@ -233,7 +233,7 @@ fn part_of(energy: Energy, percent: u64) -> Energy {
     Energy::from_pj(Ratio::from_percent(percent).of(energy.as_pj()))
 }
 
-/// What a run showed of its variant.
+/// Enters the measurements of a variant's run.
 fn take(sized: &mut SizedDrive, sizing: &mut Sizing, outcome: Outcome) {
     let (host, waf) = (&outcome.record.host, outcome.record.flash.waf);
     let (Some(power), Some(recovery)) = (outcome.record.power, outcome.record.recovery) else {

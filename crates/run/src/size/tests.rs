@@ -49,7 +49,8 @@ fn cancelled_before_it_begins_it_has_no_variant_that_runs() {
     assert!(cancelled && sizing.variants.iter().all(|variant| variant.measured.is_none()));
 }
 
-/// What dumps, mapping pages and their journal keep back is added to the flash, however little is spare.
+/// Blocks kept back for dumps, mapping pages and their journal are added to the flash, however
+/// little is spare.
 #[test]
 fn every_variant_has_room_for_what_it_keeps_back() {
     let sets = ["device.ftl.map.entries_per_page=2048", "device.ftl.over_provisioning=12 %"];

@@ -20,7 +20,7 @@ pub(super) struct Variant {
     pub(super) own_dump: bool,
     /// It has the scenario's protection.
     pub(super) own_protection: bool,
-    /// What is known of it.
+    /// Its worst case and its measurements, as far as they are known.
     pub(super) sized: SizedDrive,
 }
 

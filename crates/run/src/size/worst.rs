@@ -1,5 +1,5 @@
-//! What a drive's capacitors are at worst, by arithmetic alone: every protection with every dump and every part, and
-//! how far each assumption moves the scenario's own.
+//! The capacitors that a drive needs at worst, by arithmetic alone: every protection with every
+//! dump and every part, and how far each assumption moves the scenario's own.
 //!
 //! **Invariants**: nothing is run; need and bank are those by which a drive is accepted or refused
 //! ([`leyden_power::provision()`]). Series resistance, board and temperature are beside that model.
@@ -17,7 +17,8 @@ use leyden_config::Scenario;
 
 const PARTS: [Part; 4] =
     [Part::TantalumPolymer, Part::Aluminium, Part::Ceramic, Part::Supercapacitor];
-/// What a drive draws while the cut is not detected: an assumption, the active power of a data centre drive.
+/// A drive's power draw while the cut is not detected: an assumption, the active power of a data
+/// centre drive.
 const HOST_POWER: Power = Power::from_mw(8_000);
 
 /// All that a drive may need at worst.
@@ -25,13 +26,13 @@ const HOST_POWER: Power = Power::from_mw(8_000);
 pub struct WorstCases {
     /// The scenario's name.
     pub name: String,
-    /// What the host can address.
+    /// The drive's logical capacity.
     pub capacity_bytes: u64,
     /// Pages of the mapping table.
     pub table_pages: u64,
     /// The dump policies by the protections by the parts.
     pub banks: Vec<WorstBank>,
-    /// What the scenario's own bank is if an assumption is another; the widest range first.
+    /// The scenario's own bank under other assumptions; the widest range first.
     pub ranges: Vec<Range>,
 }
 
@@ -44,7 +45,7 @@ pub struct WorstBank {
     pub protected: Option<f64>,
     /// Where dumps go.
     pub dump: String,
-    /// What the bank is made of.
+    /// The kind of part.
     pub part: String,
     /// This is the scenario's own.
     pub own: bool,
@@ -153,7 +154,7 @@ fn name(part: Part) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What the model leaves out.
+/// Effects that the model leaves out.
 #[derive(Clone, Copy)]
 struct Beside {
     /// How long the host's power level is drawn until the cut is detected.
@@ -170,7 +171,7 @@ impl Default for Beside {
     }
 }
 
-/// What a drive needs, and a part of its bank.
+/// The needs of a drive, and a part of its bank.
 struct Need {
     pages: u64,
     time: Span,

@@ -16,20 +16,20 @@ use crate::{Hooks, RunError};
 use leyden_config::Scenario;
 use leyden_record::{Bank, Worst};
 
-/// What a zoned drive and its workload need.
+/// The needs of a zoned drive and its workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ZoneSizing {
     /// The scenario's name.
     pub name: String,
-    /// What everything random came from.
+    /// The seed of everything random.
     pub seed: u64,
     /// Each drive was run for so many commands, or a few thousand more.
     pub commands: u64,
     /// The scenario's own capacitors.
     pub bank: Bank,
-    /// What each part of the buffer costs: nothing of it protected, parts, all of it.
+    /// The costs of protecting each part of the buffer: none of it, parts, all of it.
     pub regions: Vec<SizedRegion>,
-    /// What less capacitance would do for.
+    /// The buffers and zones that less capacitance protects.
     pub with_less: Vec<ZonesFor>,
 }
 
@@ -54,7 +54,7 @@ pub struct SizedRegion {
     pub write_p99_us: Option<f64>,
 }
 
-/// What a bank of some capacitance would do for.
+/// The buffer and the zones that a bank of some capacitance protects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ZonesFor {
     /// Its share of what the scenario's own drive needs at worst.
@@ -183,7 +183,7 @@ fn sized(
     Ok(sized)
 }
 
-/// What a bank of `energy` would do for.
+/// The buffer and the zones that a bank of `energy` protects.
 fn with_less(own: &Config, energy: Energy, percent: u64) -> ZonesFor {
     let unit = own.ftl.mapping_unit.get();
     let fits = |bytes: u64| {
@@ -196,7 +196,7 @@ fn with_less(own: &Config, energy: Energy, percent: u64) -> ZonesFor {
         (0..u64::BITS).map(|power| 1 << power).take_while(|&it| it < units).collect();
     let found = all.into_iter().chain([units]).rfind(|&units| fits(units * unit));
     let protected = found.map_or(0, |low| most(low, units, |units| fits(units * unit)));
-    // What each of the scenario's zones has of its region.
+    // The share of the region of each of the scenario's zones.
     let own_zones = provision_of_zones(own).map_or(1, |it| u64::from(it.zones.max_active));
     let share = self::protected(own) / own_zones.max(1);
     let zones = |count: u64| {

@@ -87,7 +87,7 @@ impl Capacitance {
     pub const fn saturating_mul(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
     }
-    /// What is more than `other`, or nothing.
+    /// The difference to `other`; zero if `other` is larger.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -191,7 +191,7 @@ impl Energy {
     pub const fn saturating_mul(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
     }
-    /// What is more than `other`, or nothing.
+    /// The difference to `other`; zero if `other` is larger.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

@@ -19,9 +19,9 @@ pub enum UnitError {
     /// Not `number unit` at all.
     #[error("`{text}` is not {what}: write a number and a unit, like \"{example}\"")]
     Malformed {
-        /// What was written.
+        /// The text that was given.
         text: String,
-        /// What was expected, with its article: "a size".
+        /// The kind of value expected, with its article: "a size".
         what: &'static str,
         /// A value that would do.
         example: &'static str,
@@ -29,7 +29,7 @@ pub enum UnitError {
     /// A number with a unit that this quantity does not have.
     #[error("unknown unit `{unit}` in `{text}`: expected one of {expected}")]
     UnknownUnit {
-        /// What was written.
+        /// The text that was given.
         text: String,
         /// The unit in it.
         unit: String,
@@ -39,7 +39,7 @@ pub enum UnitError {
     /// Not a whole number of the smallest unit.
     #[error("`{text}` is not a whole number of {unit}; write it in a smaller unit, or round it")]
     NotWhole {
-        /// What was written.
+        /// The text that was given.
         text: String,
         /// The smallest unit.
         unit: &'static str,
@@ -47,9 +47,9 @@ pub enum UnitError {
     /// More than the type holds.
     #[error("`{text}` is out of range for {what}")]
     OutOfRange {
-        /// What was written.
+        /// The text that was given.
         text: String,
-        /// What was expected.
+        /// The kind of value expected.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What is said before the first request.
+//! The handshake before the first request.
 
 use super::{Fields, NbdError};
 
@@ -10,7 +10,7 @@ const NO_ZEROES: u16 = 2;
 /// Options are short texts; what is longer is refused unread.
 const OPTION_MOST: u32 = 64 << 10;
 
-/// What a server says first: fixed newstyle, and no zeroes behind an export if the client agrees.
+/// The server's greeting: fixed newstyle, and no zeroes behind an export if the client agrees.
 #[derive(Clone, Copy, Debug)]
 pub struct Greeting;
 
@@ -25,7 +25,7 @@ impl Greeting {
     }
 }
 
-/// What a client answers.
+/// The client's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientFlags {
     /// It wants no zeroes behind an export.
@@ -47,7 +47,7 @@ impl ClientFlags {
 /// Length of an option's header.
 pub const OPTION_HEADER_BYTES: usize = 16;
 
-/// What begins an option.
+/// The header of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OptionHeader {
     /// Which option it is.
@@ -102,7 +102,7 @@ pub enum ClientOption {
     StartTls,
     /// `NBD_OPT_INFO`, and `NBD_OPT_GO`, which goes on with the export.
     Info {
-        /// What it is called.
+        /// The export's name.
         export: String,
         /// It goes on with it.
         go: bool,
@@ -125,7 +125,7 @@ pub enum ClientOption {
 }
 
 impl ClientOption {
-    /// What `data` says, behind the header of `option`.
+    /// Parses `data`, behind the header of `option`.
     pub fn parse(option: u32, data: &[u8]) -> Self {
         let mut fields = Fields(data);
         match option {
@@ -175,7 +175,7 @@ pub struct ExportInfo {
     pub bytes: u64,
     /// The least that a request may touch, and what it should begin and end at.
     pub minimum_block_bytes: u32,
-    /// What requests had better be a multiple of.
+    /// The preferred block size of requests.
     pub preferred_block_bytes: u32,
     /// The most that a request may carry.
     pub maximum_block_bytes: u32,
@@ -201,7 +201,7 @@ impl ExportInfo {
     }
 }
 
-/// What a server answers to an option.
+/// The server's answers to an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OptionReply<'a> {
     /// `NBD_REP_ACK`.

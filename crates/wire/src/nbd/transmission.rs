@@ -11,7 +11,7 @@ const DONE: u16 = 1;
 /// Length of a request without its data.
 pub const REQUEST_BYTES: usize = 28;
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestKind {
     /// `NBD_CMD_READ`.
@@ -37,7 +37,7 @@ pub enum RequestKind {
 /// A request, without its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What it asks for.
+    /// Its kind.
     pub kind: RequestKind,
     /// `NBD_CMD_FLAG_FUA`.
     pub fua: bool,
@@ -112,7 +112,7 @@ pub enum Errno {
 pub struct Reply {
     /// The request's note.
     pub cookie: u64,
-    /// What went wrong; `None` if nothing did.
+    /// The error; `None` if there is none.
     pub error: Option<Errno>,
 }
 
@@ -148,7 +148,7 @@ fn chunk(kind: u16, cookie: u64, length: u32) -> Vec<u8> {
     bytes
 }
 
-/// What comes before the `length` bytes that were read at `offset`.
+/// The header before the `length` bytes that were read at `offset`.
 pub fn data_head(structured: bool, cookie: u64, offset: u64, length: u32) -> Vec<u8> {
     if !structured {
         return simple(cookie, 0);

@@ -1,4 +1,4 @@
-//! What a configuration writes under `[[workload.job]]`.
+//! The configuration of a job, under `[[workload.job]]`.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -10,8 +10,8 @@ use super::validate::{Checked, Region};
 use super::{FsyncOf, JobConfig, Pattern};
 use crate::{Class, Request};
 
-/// What the driver must keep to when it submits a job's requests. Limits that were not given are
-/// the largest value of their type.
+/// The limits that the driver must keep to when it submits a job's requests. Limits that were not
+/// given are the largest value of their type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pacing {
     /// Threads, each with its own queue.
@@ -209,7 +209,7 @@ fn pacing(config: &JobConfig) -> Pacing {
 }
 
 impl Job {
-    /// What it is called.
+    /// The job's name.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -8,7 +8,7 @@ use crate::{Class, ClassNames};
 
 use super::error::ErrorKind;
 
-/// What a class must be called.
+/// The rule for names of classes.
 pub(crate) const WANT: &str = "a name of at most 40 letters, digits and -_./:+";
 
 /// A reader's view of the names.

@@ -54,7 +54,7 @@ pub(super) enum Column {
     },
 }
 
-/// What a column of operations may say; `None` is a record that is counted and skipped.
+/// The values of a column of operations; `None` is a record that is counted and skipped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Operations {
     pub(super) names: Vec<(Vec<u8>, Option<Op>)>,
@@ -178,7 +178,7 @@ impl Column {
         }
     }
 
-    /// What belongs there, for errors.
+    /// The contents that the column must have, for errors.
     pub(super) fn want(&self) -> Cow<'static, str> {
         match self {
             Self::Time { digits } => {

@@ -73,7 +73,7 @@ impl ReadCounts {
             + self.skipped_devices
     }
 
-    /// What the owner of the trace should know, in sentences; empty when all is plain.
+    /// Warnings to the owner of the trace, in sentences; empty if there are none.
     pub fn warnings(&self) -> Vec<String> {
         let counted = [
             (self.skipped_passthrough, "passthrough commands were skipped"),
@@ -97,8 +97,8 @@ impl ReadCounts {
     }
 }
 
-/// What requests to several devices in one file mean. MSR's host and disk, SYSTOR's LUN, DiskSim's
-/// device number, blktrace's `major,minor` and fio's file name are devices.
+/// The meaning of requests to several devices in one file. MSR's host and disk, SYSTOR's LUN,
+/// DiskSim's device number, blktrace's `major,minor` and fio's file name are devices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Devices {
     /// There may be only one; a second is an error.
@@ -186,7 +186,7 @@ impl Context {
         }
     }
 
-    /// What to do about a trace without a request.
+    /// The remedy for a trace without a request.
     pub(crate) fn remedy_if_empty(&self) -> Cow<'static, str> {
         let counts = &self.counts;
         let text = if counts.skipped() == 0 {

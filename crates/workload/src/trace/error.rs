@@ -61,7 +61,7 @@ pub enum ErrorKind {
     Empty {
         /// Records that are not requests to be replayed.
         skipped: u64,
-        /// What to do, which depends on what was skipped.
+        /// The remedy, which depends on the skipped records.
         remedy: Cow<'static, str>,
     },
     /// The first bytes are of no format we know.
@@ -86,15 +86,15 @@ pub enum ErrorKind {
     /// It is what it is, but not something we read.
     #[error("{what}")]
     Unsupported {
-        /// What it is.
+        /// The format.
         what: &'static str,
-        /// What would help.
+        /// The remedy.
         remedy: &'static str,
     },
     /// The first line isn't the format's.
     #[error("its first line isn't `{want}`")]
     Header {
-        /// What the first line should be.
+        /// The format's first line.
         want: &'static str,
     },
     /// A line has too few or too many columns.
@@ -102,7 +102,7 @@ pub enum ErrorKind {
     Columns {
         /// How many there are.
         got: usize,
-        /// What they should be.
+        /// The columns that belong there.
         want: Cow<'static, str>,
     },
     /// A column doesn't hold what belongs there.
@@ -110,7 +110,7 @@ pub enum ErrorKind {
     Field {
         /// Which column.
         column: &'static str,
-        /// What belongs there.
+        /// The contents that belong there.
         want: Cow<'static, str>,
     },
     /// There is no room for another name of a class.

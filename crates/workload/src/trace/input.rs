@@ -142,7 +142,7 @@ impl Input {
         })
     }
 
-    /// What is in the window.
+    /// The bytes in the window.
     #[inline]
     pub(crate) fn window(&self) -> &[u8] {
         &self.buffer[self.begin..self.end]
@@ -153,8 +153,8 @@ impl Input {
         self.offset
     }
 
-    /// What is wrong if a parser could not take what it was given, for the reason `kind`: that, or that a
-    /// compressed stream is damaged, which its checksums tell only further on.
+    /// The fault behind a parser's error of the reason `kind`: that, or a damaged compressed
+    /// stream, whose checksums come only further on.
     #[cold]
     pub(crate) fn cause(&mut self, kind: ErrorKind) -> ErrorKind {
         let mut left = if self.is_compressed { CHECKED_BYTES } else { 0 };

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hint_or_garbled_is_named_with_its_file() {
+    fn wrong_and_garbled_hints_are_named_with_their_file() {
         let mut both = merged(TRACE, "101,H,8,16,-,heap\n102,W,8,16,W,data\n");
         let errors: Vec<TraceError> = both.by_ref().filter_map(Result::err).collect();
         let text = errors[0].to_string();

@@ -28,7 +28,7 @@ pub(super) use extents::Cover;
 use extents::Extents;
 use sample::Sample;
 
-/// What footprints and overwrites are counted in: the usual mapping unit.
+/// The unit of footprints and overwrites: the usual mapping unit.
 const UNIT_BYTES: u64 = 4096;
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES;
 /// The most extents that are kept, some 40 bytes each.
@@ -36,7 +36,8 @@ const MOST_EXTENTS: usize = 4 << 20;
 /// Ends of requests that are remembered to call a request sequential.
 const STREAMS: usize = 32;
 
-/// What a trace is like. A 4 KiB unit counts as written, read or announced when any sector of it is.
+/// The profile of a trace. A 4 KiB unit counts as written, read or announced when any sector of it
+/// is.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Profile {
     /// Requests, not counting hints.

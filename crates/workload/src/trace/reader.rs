@@ -120,7 +120,7 @@ impl Reader {
         self.context.classes = Classes::new(classes.clone());
     }
 
-    /// What was counted so far, beside the requests themselves.
+    /// The counters so far, beside the requests themselves.
     pub fn counts(&self) -> &ReadCounts {
         &self.context.counts
     }
@@ -130,7 +130,7 @@ impl Reader {
         self.context.counts.warnings()
     }
 
-    /// What the header declares of the whole file (compact traces only, and not all of them).
+    /// The header's declaration of the whole file (compact traces only, and not all of them).
     pub fn declared(&self) -> Option<Declared> {
         self.source.declared()
     }

@@ -20,7 +20,7 @@ mod columns;
 mod elsewhere;
 mod text;
 
-/// What a trace holds, and what was counted on the way.
+/// A trace's requests, and the reader's counters.
 fn read(bytes: &[u8], options: &OpenOptions) -> Result<(Vec<Request>, ReadCounts), TraceError> {
     let bytes = Box::new(Cursor::new(bytes.to_vec()));
     let mut reader = Reader::new(Path::new("test"), bytes, options)?;

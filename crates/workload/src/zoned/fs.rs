@@ -9,7 +9,7 @@ use leyden_device::ZoneState;
 
 use super::{ZoneLayout, ZoneLeft};
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum FileKind {
     /// A write-ahead log.

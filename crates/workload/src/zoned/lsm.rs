@@ -17,7 +17,7 @@ use super::pace::Pace;
 use super::{Ask, Benchmark, Host, LsmConfig, SyncOrder, ZoneLayout, ZoneLeft};
 use crate::{Class, Request};
 
-/// Who asks: the writer, the flusher, the cleaner, then the compactors.
+/// Numbers of the store's threads: the writer, the flusher, the cleaner, then the compactors.
 const WRITER: u32 = 0;
 const FLUSHER: u32 = 1;
 const CLEANER: u32 = 2;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ZoneLayout;
 
-/// What is fixed about the store: RocksDB's and `db_bench`'s defaults, and what was counted from RocksDB 7.8.3.
+/// Constants of the store: RocksDB's and `db_bench`'s defaults, and counts from RocksDB 7.8.3.
 pub mod rocksdb {
     use leyden_sim::BytesPerSec;
 

@@ -2,7 +2,7 @@
 
 use leyden_sim::{Span, Time};
 
-/// What the store has counted.
+/// The store's counters.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LsmFigures {
     /// Pairs that were put.

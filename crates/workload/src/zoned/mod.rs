@@ -41,13 +41,13 @@ pub struct ZoneLayout {
     pub zones: u32,
     /// From the beginning of a zone to the next.
     pub size: u64,
-    /// What can be written to a zone.
+    /// The writable sectors of a zone.
     pub capacity: u64,
     /// A logical block.
     pub block: u64,
     /// A Zone Random Write Area; 0 for none.
     pub area: u64,
-    /// What is committed of it at once is a multiple of this.
+    /// Commits of a part of the area are multiples of this.
     pub area_step: u64,
 }
 

@@ -27,7 +27,7 @@ enum After {
     Reset,
     Open,
     Flush,
-    /// What a Zone Random Write Area holds is to be committed.
+    /// The Zone Random Write Area is to be committed.
     Commit,
     Finish,
     NextZone,
@@ -240,7 +240,7 @@ impl Host for Streams {
                 return Ask::Submit { request, owner: number };
             }
         }
-        // Nobody has anything to ask for, and nothing will end that could change that.
+        // No stream has a request, and no completion will change that.
         if self.in_flight == 0 { Ask::End } else { Ask::Wait }
     }
 
@@ -375,7 +375,7 @@ mod tests {
         assert!(count(Op::Zone(ZoneAction::Reset)) > 10);
         assert!(count(Op::Zone(ZoneAction::Finish)) > 10);
     }
-    /// What the log's zones hold: each record, byte by byte.
+    /// The contents of the log's zones: each record, byte by byte.
     #[test]
     fn a_logs_records_share_blocks_and_its_zones_are_opened_committed_and_reset() {
         let layout =

@@ -15,12 +15,12 @@ use super::list::Finder;
 
 /// The name of the example that runs seeds.
 const EXAMPLE: &str = "planted";
-/// What no program is built from.
+/// Folders from which no program is built.
 const LEFT_OUT: &[&str] = &[".git", "target", "out", "fuzz"];
 /// Where our own lints begin in the workspace's manifest: a planted line may look odd.
 const LINTS: &str = "[workspace.lints.";
 
-/// What finds bugs.
+/// The programs that find bugs.
 pub(super) struct Programs {
     /// The copy, where tests find their files.
     pub(super) folder: PathBuf,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::copy::Programs;
 use super::list::{Bug, Finder};
 
-/// What takes longer goes round for ever: found.
+/// A program that takes longer counts as an endless loop: found.
 const TOO_LONG: Duration = Duration::from_mins(10);
 /// How often a program is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
@@ -86,7 +86,7 @@ fn tasks<'a>(bugs: &[&'a Bug], tests: bool) -> Vec<Task<'a>> {
     tasks
 }
 
-/// What there is to say of a task, and whether all is well.
+/// The line to print for a task, and whether all is well.
 fn run(task: &Task<'_>, programs: &Programs) -> io::Result<(String, bool)> {
     match task {
         Task::AsItIs(finder, first) => {

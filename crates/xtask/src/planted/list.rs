@@ -15,7 +15,7 @@ pub(crate) struct Bug {
     pub(crate) line: usize,
 }
 
-/// What must find a bug.
+/// The test or program that must find a bug.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Finder {
     /// Torture of a kind of drive, within so many seeds.
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_by_its_line() {
+    fn wrong_lists_are_refused_by_their_line() {
         let line = |text| parse("l.diff", text).unwrap_err().0;
         assert_eq!(line("x\n"), 1);
         assert_eq!(line("bug A\nB\nfound by nothing 3\n"), 3);

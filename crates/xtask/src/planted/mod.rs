@@ -26,7 +26,7 @@ pub(crate) const LISTS: &str = "crates/torture/planted/";
 const KEPT: [&str; 2] =
     ["crates/torture/tests/regressions/", "crates/torture/tests/zoned_block_regressions/"];
 
-/// What is asked for.
+/// The arguments of the command.
 #[derive(Default)]
 struct Wanted {
     /// Parts of names; all bugs if there are none.
@@ -88,7 +88,7 @@ fn wanted(arguments: &[&str]) -> Option<Wanted> {
     Some(wanted)
 }
 
-/// What has to be built to find `bugs`.
+/// The finders to build for `bugs`.
 fn finders(bugs: &[&Bug], wanted: &Wanted) -> BTreeSet<Finder> {
     let all = bugs.iter().flat_map(|bug| bug.found_by.iter().flatten());
     all.filter(|finder| wanted.tests || finder.is_torture()).cloned().collect()

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_placed_says_why() {
+    fn hunks_without_a_place_say_why() {
         let why = |old: &[&str]| place(FILE, &[(4, &change(old, &["x"]))]).unwrap_err();
         assert_eq!(why(&["three();"]), (4, "the line `three();` is not there any more".to_owned()));
         assert_eq!(why(&["two();", "one();"]).1, "its lines do not follow one another any more");

@@ -117,7 +117,7 @@ fn uses(sources: &[Source<'_>]) -> Vec<BTreeSet<usize>> {
     let paths: Vec<Vec<Vec<String>>> = sources.iter().map(|source| used_paths(source)).collect();
     let index = sources.iter().enumerate();
     let files: BTreeMap<&Module, usize> = index.map(|(at, source)| (&source.module, at)).collect();
-    // What a module's own `use` declarations make of a name in it.
+    // The path that a module's own `use` declarations give a name in it.
     let names = |at: usize, name: &str| {
         let mut named =
             paths[at].iter().filter(|path| path.last().is_some_and(|last| last == name));

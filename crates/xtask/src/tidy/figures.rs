@@ -6,7 +6,7 @@ use super::tree::Tree;
 /// A number that is said twice.
 struct Figure {
     page: &'static str,
-    /// What stands before it on the page. There is a number behind it wherever it occurs.
+    /// The text before it on the page. There is a number behind it wherever it occurs.
     before: &'static str,
     source: &'static str,
     constant: &'static str,

@@ -4,8 +4,9 @@ use super::Finding;
 use super::source::HOUSES;
 use super::tree::Tree;
 
-/// What each crate may depend on, from the top down (docs/code.md, "Crates"). Crates beside
-/// each other do not know each other: `power`, `buffer` and `ftl` are joined by `device` only.
+/// The dependencies that each crate may have, from the top down (docs/code.md, "Crates"). Crates
+/// beside each other do not know each other: `power`, `buffer` and `ftl` are joined by `device`
+/// only.
 const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",

@@ -38,7 +38,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// What is wrong with the link to `target` in the file at `path`, if anything is.
+/// The fault of the link to `target` in the file at `path`, if it has one.
 fn resolve(tree: &Tree, path: &str, target: &str) -> Result<(), String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return Ok(()); // elsewhere: checking it would need the network

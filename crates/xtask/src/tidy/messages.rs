@@ -9,7 +9,7 @@ use super::source::HOUSES;
 use super::tree::Tree;
 
 /// Headless clauses and words of the list in all string literals. Lower it with the count, never raise it.
-const LIMIT: usize = 21;
+const LIMIT: usize = 10;
 /// Literals behind these are no messages.
 const NO_MESSAGE: &[&str] = &["reason =", "expect(", "assert!(", "panic!(", "unreachable!("];
 

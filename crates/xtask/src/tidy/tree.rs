@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// What is not part of the repository: `.gitignore` lists the same. A name without a slash is left
-/// out wherever it is.
+/// Folders that are not part of the repository: `.gitignore` lists the same. A name without a slash
+/// is left out wherever it is.
 const SKIPPED: &[&str] =
     &[".git", "target", "out", "fuzz/corpus", "fuzz/artifacts", "fuzz/coverage"];
 

@@ -107,7 +107,7 @@ fn name_at(code: &str) -> &str {
     &code[..end.unwrap_or(code.len())]
 }
 
-/// What is between the brace that `code` begins with and the one that closes it.
+/// The text between the brace that `code` begins with and the one that closes it.
 fn body(code: &str) -> &str {
     let mut depth = 0_usize;
     for (at, c) in code.char_indices() {

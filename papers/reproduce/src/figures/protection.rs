@@ -16,7 +16,7 @@ pub type Finished<'a> = (Cell, &'a RunRecord);
 /// A cause of programs: its name, and how to count it.
 type Cause = (&'static str, fn(&RunRecord) -> u64);
 
-/// What a bar of write traffic is made of, in the papers' order and with Hexa's names (figure 4).
+/// The parts of a bar of write traffic, in the papers' order and with Hexa's names (figure 4).
 const TRAFFIC: [Cause; 4] = [
     ("User data", |record| record.flash.programs.user),
     ("Mapping data", |record| record.flash.programs.map),

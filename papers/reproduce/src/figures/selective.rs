@@ -21,7 +21,7 @@ struct Drawn {
     of: fn(&RunRecord) -> f64,
     /// Which runs are in it.
     has: fn(&StoreCell) -> bool,
-    /// What a line stands for.
+    /// The name of a line.
     line: fn(&StoreCell) -> &'static str,
     x: fn(&StoreCell) -> u32,
 }
@@ -207,7 +207,7 @@ fn changed<'a>(cells: &[Finished<'a>], change: &str, region: &str) -> Option<&'a
     cells.iter().find(|(cell, _)| is_it(cell)).and_then(|(_, record)| store(record))
 }
 
-/// What the orders of syncs leave exposed.
+/// Data that the orders of syncs leave exposed.
 fn exposed(cells: &[Finished<'_>]) -> Figure {
     let mut figure = Figure::new("stores-exposed", "Data that a power cut could lose");
     figure.size = Size::Wide;

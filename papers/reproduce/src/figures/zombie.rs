@@ -18,7 +18,7 @@ pub type Finished<'a> = (Cell, &'a RunRecord);
 /// A finished run of a database's trace.
 pub type FinishedDatabase<'a> = (DatabaseCell, &'a RunRecord);
 
-/// What a line shows of a run.
+/// The quantity on a line.
 type Quantity = (Unit, fn(&RunRecord) -> f64, &'static str);
 
 const QUANTITIES: [Quantity; 2] = [

@@ -2,8 +2,8 @@
 
 use leyden_record::RunRecord;
 
-/// What must have happened in the measured part for keys that begin so to do anything: the keys, how often it happened,
-/// and what to say if it never did.
+/// Events of the measured part that keys with these prefixes act on: the prefixes, the count of the
+/// events, and the remark to make if it is zero.
 type Effect = (&'static [&'static str], fn(&RunRecord) -> u64, &'static str);
 
 const EFFECTS: [Effect; 3] = [

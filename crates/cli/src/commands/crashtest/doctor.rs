@@ -32,7 +32,7 @@ pub(super) fn main(fs: &str, is_files: bool) -> Result<(), Failure> {
     refuse(&needs)
 }
 
-/// What the machine is needed for.
+/// The step that the machine is needed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A run is recorded.
@@ -141,7 +141,7 @@ fn kernel(fs: &str) -> Vec<Need> {
     ]
 }
 
-/// What takes files out of an image.
+/// The programs that take files out of an image.
 fn e2fsprogs(fs: &str) -> Vec<Need> {
     let is_ext = matches!(fs, "ext2" | "ext3" | "ext4");
     let mut needs = vec![Need::of(fs, is_ext, "it takes root: e2fsprogs know ext2, ext3 and ext4")];

@@ -41,7 +41,7 @@ pub(super) enum Recorded {
 }
 
 impl Recorded {
-    /// What was recorded in a folder; of a drive with atoms of `atom_bytes`.
+    /// Opens the recording in a folder; a drive's with atoms of `atom_bytes`.
     pub(super) fn open(session: &Session, atom_bytes: Option<u32>) -> Result<Self, Failure> {
         Ok(match session.plan().map_err(failure)?.files {
             None => Self::Drive(Box::new(session.timeline(atom_bytes).map_err(failure)?)),
@@ -49,7 +49,7 @@ impl Recorded {
         })
     }
 
-    /// What both have.
+    /// The history that both kinds have.
     pub(super) fn history(&self) -> &dyn History {
         match self {
             Self::Drive(timeline) => &**timeline,
@@ -90,7 +90,7 @@ pub(super) fn write_json(
     session.write(name, &text).map(drop).map_err(failure)
 }
 
-/// What `name` of the folder holds; nothing if it is not there yet.
+/// The contents of the folder's file `name`; none if there is no such file yet.
 pub(super) fn read_json<T: serde::de::DeserializeOwned>(
     session: &Session,
     name: &str,

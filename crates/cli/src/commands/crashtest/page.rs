@@ -201,7 +201,7 @@ fn of_findings(
     Ok(told)
 }
 
-/// What `shrink` has left of a finding.
+/// The finding after `shrink`.
 fn made_small(small: &Seed) -> Vec<String> {
     let lost = count(small.state.lost.len() as u64);
     let places = small.lost.iter().map(|place| match place.offset_bytes {
@@ -222,7 +222,7 @@ fn moment_of(finding: &Finding, timeline: &Timeline) -> String {
     )
 }
 
-/// What the recorded drive did.
+/// The recorded drive's losses and its dump.
 fn drive(power: &Power) -> [String; 2] {
     let flash = format!(
         "{} programs were broken off; {} pages of the mapping table were not saved",

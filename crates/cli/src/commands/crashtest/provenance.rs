@@ -30,7 +30,7 @@ pub(super) fn made(session: &Session) -> String {
     format!("Leyden {VERSION}, Linux {}{date}", kernel.trim())
 }
 
-/// What the scripts have said of their software: lines that begin with `version `.
+/// The versions of software that the scripts have printed: lines that begin with `version `.
 pub(super) fn software(session: &Session) -> Option<String> {
     let log = std::fs::read(session.work_log()).ok()?;
     let log = String::from_utf8_lossy(&log);

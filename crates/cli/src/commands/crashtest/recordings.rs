@@ -158,7 +158,7 @@ pub(super) fn export(session: &Session, log: &Path, base: Option<&Path>) -> Resu
     Ok(())
 }
 
-/// What is the same for all runs.
+/// The plan that all runs share.
 fn plan(
     checked: &CheckArgs,
     work: &str,

@@ -1,4 +1,4 @@
-//! What crash tests say.
+//! Messages of crash tests.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! Who holds a block device: processes whose mount namespaces have it mounted, and those that have files of it open.
+//! Holders of a block device: processes whose mount namespaces have it mounted, and those that have
+//! files of it open.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_a_file_open_is_found() {
+    fn processes_with_open_files_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(folder.path().join("file")).unwrap();
         let id = file.metadata().unwrap().dev();

@@ -141,8 +141,7 @@ fn make(
     Ok(Runner { cache: &cache, threads, sets: &args.set, cancel, watch: &watch }.run(specs))
 }
 
-/// What tells this build from every other: a change of the code changes results, and not always
-/// the version.
+/// The digest of this build: a change of the code changes results, and not always the version.
 fn build() -> std::io::Result<String> {
     let program = std::fs::read(std::env::current_exe()?)?;
     Ok(digest_of(&program).to_string())
@@ -154,7 +153,7 @@ fn default_cache() -> Result<PathBuf, Failure> {
     super::cache::folder().map(|cache| cache.join("runs")).ok_or_else(none)
 }
 
-/// What the command ends with, once everything is shown.
+/// The outcome of the command, once everything is shown.
 fn outcome(results: &Results, specs: &BTreeSet<RunSpec>) -> Result<(), Failure> {
     if results.interrupted {
         let (done, of) = (results.records.len(), specs.len());

@@ -179,7 +179,7 @@ fn marked(drive: &SizedDrive, name: String) -> String {
     if drive.own { format!("{name} *") } else { name }
 }
 
-/// What each protection costs while the power is on, and when it returns.
+/// The costs of each protection while the power is on, and when it returns.
 fn prices(sizing: &Sizing, name: impl Fn(&SizedDrive) -> Option<String>, table: &mut Table) {
     table.head([
         "mapping table",

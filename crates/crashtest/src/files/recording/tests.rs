@@ -47,7 +47,7 @@ fn recorded() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_read_is_what_was_done() {
+fn read_calls_are_the_recorded_ones() {
     let bytes = recorded();
     let RecordedFiles { history, owners } = read_from(Cursor::new(&bytes), RULES).unwrap();
     let words: Vec<&str> =
@@ -90,7 +90,7 @@ fn what_is_read_is_what_was_done() {
 }
 
 #[test]
-fn what_is_fuzzed_begins_with_a_recording() {
+fn fuzzing_begins_with_a_recording() {
     let seed = crate::fuzz::files_seed();
     assert_eq!(crate::fuzz::files(&seed), Ok(()));
 }
@@ -116,7 +116,7 @@ fn one_recording_is_read_for_any_rules() {
 }
 
 #[test]
-fn what_is_cut_off_or_changed_is_refused_or_another_recording() {
+fn recordings_cut_off_or_changed_are_refused_or_others() {
     let bytes = recorded();
     for length in 0..bytes.len() {
         let cut_off = read_from(Cursor::new(&bytes[..length]), RULES);

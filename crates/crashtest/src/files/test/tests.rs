@@ -9,8 +9,8 @@ use crate::files::Persistence::{Ext4, Posix, Xfs};
 use crate::files::{File, OpenOptions};
 use crate::summary::{RunVerdict, Stop};
 
-/// What the states of a work show of a file, after a preparation that writes `old` to it: its text with `0` for a zero
-/// byte, or a dash if it is not there.
+/// The contents of a file in the states of a work, after a preparation that writes `old` to it: its
+/// text with `0` for a zero byte, or a dash if it is not there.
 fn shown(rules: Persistence, path: &str, work: fn(&Fs)) -> BTreeSet<String> {
     let check = |_: &Fs, _: &[String]| Ok::<(), String>(());
     let mut test = CrashTest::files(work, check).persistence(rules).setup(|fs| {
@@ -494,7 +494,7 @@ fn a_panic_of_the_check_is_a_finding() {
 }
 
 #[test]
-fn what_the_preparation_left_is_there_also_if_the_work_does_nothing() {
+fn files_of_the_preparation_are_there_also_if_the_work_does_nothing() {
     for rules in Persistence::ALL {
         assert_eq!(shown(rules, "name", |_| ()), set(&["old"]), "{rules:?}");
     }

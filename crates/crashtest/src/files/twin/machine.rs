@@ -37,7 +37,7 @@ pub(super) enum Do {
 
 /// The number of a file, in the order of their making.
 pub(super) type File = usize;
-/// What a name, in the order of names, and the cells of its file are.
+/// Names in order, each with the cells of its file.
 pub(super) type Folder = BTreeMap<&'static str, Vec<u8>>;
 
 /// An entry of the log.
@@ -81,7 +81,8 @@ pub(super) struct Machine {
     pub(super) log: Vec<Entry>,
     /// Entries that a crash keeps.
     pub(super) forced: usize,
-    /// What stands in the block of a page in one of its lives, and the length of the log when it was written.
+    /// The contents of the block of a page in one of its lives, and the length of the log when it
+    /// was written.
     blocks: BTreeMap<(File, u64, usize), ([u8; PAGE as usize], usize)>,
     folder: usize,
 }

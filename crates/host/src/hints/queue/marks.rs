@@ -112,7 +112,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_waits_is_as_flags_are(
+        fn waiting_units_are_as_flags_are(
             steps in prop::collection::vec((any::<bool>(), 0_u64..300, 0_u64..200), 0..60),
         ) {
             let (mut marks, mut twin) = (Marks::new(300), vec![false; 300]);

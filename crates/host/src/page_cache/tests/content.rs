@@ -82,7 +82,7 @@ fn random_command(rng: &mut Rng, stamp: u64) -> Command<Stamp> {
     Command::new(op, Lba(lba), sectors as u32, stamp).fua(fua).direct(direct)
 }
 
-/// What is checked of the device below when a flush or a write with FUA has ended.
+/// The check of the device below when a flush or a write with FUA has ended.
 type Durable<D> = fn(&D, usize) -> Option<u64>;
 
 struct Game<D> {

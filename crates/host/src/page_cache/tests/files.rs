@@ -27,7 +27,7 @@ fn a_flush_of_a_file_writes_its_pages_alone() {
     assert_eq!(ends, [(1, Op::Write), (2, Op::Write), (21, Op::Write), (210, Op::Flush)]);
     assert_eq!(asked(&cache), [(10, Op::Write, 3, 2), (110, Op::Flush, 0, 0)]);
     assert!(!cache.device().asked[0].1.is_fua());
-    // What was written after it came waits, as does the other file.
+    // Pages written after the flush came wait, as does the other file.
     assert_eq!((cache.dirty_units(), cache.device().content[9]), (2, 0));
 }
 

@@ -89,7 +89,7 @@ fn ends(cache: &mut Cache, until_us: u64) -> Vec<Completion<Stamp>> {
     std::mem::take(&mut cache.ended)
 }
 
-/// What it asked the device for: microseconds, what, first unit, units.
+/// The commands that reached the device: microseconds, operation, first unit, units.
 fn asked(cache: &Cache) -> Vec<(u64, Op, u64, u64)> {
     cache.device().log()
 }

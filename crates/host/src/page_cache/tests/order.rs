@@ -77,7 +77,7 @@ fn statuses(cache: &mut Cache, until_us: u64) -> Vec<Status> {
 
 /// A flush that fails ends in the cache: nothing ends below that would wake the trim which has let it go first.
 #[test]
-fn what_waits_for_a_flush_goes_on_when_it_fails() {
+fn commands_that_wait_for_a_flush_continue_when_it_fails() {
     for op in [Op::Trim, Op::WriteZeroes] {
         let mut cache = cache();
         cache.device_mut().failing.insert(3);

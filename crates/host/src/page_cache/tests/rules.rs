@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_cached_is_read_at_the_speed_of_memory() {
+fn cached_pages_are_read_at_the_speed_of_memory() {
     let mut cache = cache();
     cache.submit(us(0), command(Op::Read, 2, 4));
     assert_eq!(run(&mut cache, 200), [(104, Op::Read)]);
@@ -74,7 +74,7 @@ fn the_flusher_writes_when_the_file_has_been_dirty_for_long_enough() {
 }
 
 #[test]
-fn what_becomes_dirty_behind_the_flusher_is_young() {
+fn pages_that_become_dirty_behind_the_flusher_are_young() {
     let mut cache = cache_of(&PageCacheConfig { writeback_depth: 1, ..config() });
     cache.submit(us(0), write(0, 1, 1));
     cache.submit(us(0), write(10, 1, 2));
@@ -212,7 +212,7 @@ fn dirty_pages_are_not_evicted() {
     assert_eq!((cache.dirty_units(), cache.cached_units()), (60, 64));
     cache.submit(us(900_000), command(Op::Read, 0, 60));
     assert_eq!(ends(&mut cache, 901_000)[0].data().unwrap(), &[Stamp(1); 60]);
-    // What is clean is next to go, so room for as much is found at once.
+    // Clean pages are evicted next, so room for as many is found at once.
     cache.submit(us(901_000), command(Op::Flush, 0, 0));
     run(&mut cache, 902_000);
     cache.submit(us(902_000), write(500, 60, 2));

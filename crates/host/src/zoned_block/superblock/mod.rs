@@ -93,7 +93,7 @@ pub fn find(
     }
 }
 
-/// What a search does next.
+/// The next step of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     /// It wants these bytes of the device, for [`Search::read`].

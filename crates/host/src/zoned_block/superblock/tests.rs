@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What `fixtures/make.py` has kept of a device, and where its journal is.
+/// The parts of a device that `fixtures/make.py` has kept, and the place of its journal.
 #[derive(Clone, Debug)]
 struct Device {
     name: String,
@@ -182,7 +182,7 @@ fn le16_at(bytes: &[u8], at: usize) -> u16 {
 }
 
 #[test]
-fn what_was_read_is_what_a_change_of_the_journal_changes() {
+fn read_ranges_are_those_that_a_change_of_the_journal_changes() {
     let device = named("ext4-large-journal");
     let (_, search) = device.search();
     for (at, piece) in &device.pieces[1..] {

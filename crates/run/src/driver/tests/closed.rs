@@ -109,7 +109,7 @@ fn rates_are_kept_exactly() {
 }
 
 #[test]
-fn who_fell_behind_a_rate_catches_up() {
+fn threads_that_fell_behind_a_rate_catch_up() {
     let mut mock = Mock::new(Span::from_us(10), 1);
     let config = JobConfig {
         iops_limit: Some(50_000),

@@ -87,7 +87,7 @@ fn a_closed_loop_goes_on_with_the_next_requests() {
 }
 
 #[test]
-fn what_ends_at_the_cut_has_ended() {
+fn commands_that_end_at_the_cut_have_ended() {
     let mut mock = Mock::new(Span::from_us(100), 1);
     let mut cuts = Cuts::at(&[200]);
     let measured = jobs(&mut mock, &writes(5), &mut cuts);

@@ -121,7 +121,7 @@ fn hint(us: u64, lba: u64, sectors: u32) -> Request {
     Request { op: Op::WritePrepare, class: Class::Data, ..at(us, lba, sectors) }
 }
 
-/// What was submitted and announced: time in us, and the first sector or unit.
+/// Submitted and announced requests: time in us, kind, and the first sector or unit.
 fn order(mock: &Mock) -> Vec<(u64, char, u64)> {
     let order = mock.seen.iter().filter_map(|seen| match *seen {
         Seen::Submitted(time, _, lba) => Some((time.as_ns() / 1_000, 'w', lba)),

@@ -237,7 +237,7 @@ fn violations_say_what_was_expected() {
 }
 
 #[test]
-fn what_a_cache_could_not_write_out_is_in_doubt_until_it_is_written_again() {
+fn data_that_a_cache_could_not_write_out_is_in_doubt_until_it_is_written_again() {
     let mut verifier = Verifier::new(64, 8);
     let request = |op| Request {
         at: Time::ZERO,

@@ -1,4 +1,5 @@
-//! What a run is of: a drive of one kind, with what stands on it and the check of what its reads return.
+//! The subject of a run: a drive of one kind, with the layers on it and the check of the data that
+//! its reads return.
 //!
 //! **What lives here**: the duties of a subject ([`Subject`]), the one runner ([`conduct`]), and the only place where
 //! the kind of a scenario's drive decides anything ([`validate`], [`run`]). Each kind's file builds,
@@ -56,7 +57,7 @@ pub(super) trait Subject {
     /// The listed power cuts that were not made, as a warning.
     fn cuts_not_made(watch: &Self::Watch, measured: &Measured) -> Option<String>;
 
-    /// What else to warn of. `is_whole` if the run was neither interrupted nor limited.
+    /// Further warnings. `is_whole` if the run was neither interrupted nor limited.
     fn warnings(&self, measured: &Measured) -> Vec<String>;
 
     /// Makes commands of the drive fail from now on.

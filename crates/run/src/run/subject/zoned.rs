@@ -30,7 +30,7 @@ pub(in crate::run) struct ZonedWatch<'a> {
     outages: Outages<'a>,
     /// Follows what goes on, if that is asked for.
     follower: Option<Follower>,
-    /// What the zones had counted when the run began.
+    /// The zones' counters when the run began.
     before: ZonedStats,
     start: Time,
     next: Time,

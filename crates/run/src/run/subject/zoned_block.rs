@@ -22,7 +22,7 @@ use crate::run::{build_jobs, check, facts, in_device};
 /// The device on two drives of ours.
 type OnOurs<P> = ZonedBlock<P, Ssd<Stored<P>>, ZnsSsd<Stored<P>>>;
 
-/// What the layer and both drives count.
+/// Counters of the layer and of both drives.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     layer: ZonedBlockStats,

@@ -1,4 +1,4 @@
-//! What the host of a zoned drive does in a run.
+//! The host's work on a zoned drive in a run.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::driver::{
     self, Content, DriveError, Measured, OnZones, Options, Replay, Watch, ZoneProtection,
 };
 
-/// What the host does.
+/// The host's work on a zoned drive.
 pub(super) enum Work<'s> {
     Streams(Streams),
     Lsm(Box<Lsm>),
@@ -72,7 +72,7 @@ impl<'s> Work<'s> {
         Ok(Self::Streams(Streams::new(&config.zone_job, layout)))
     }
 
-    /// What to say if a recording was not replayed to its end.
+    /// A warning if a recording was not replayed to its end.
     pub(super) fn left(&self) -> Option<String> {
         let Self::Recorded(recorded) = self else { return None };
         let left = recorded.left();
@@ -183,7 +183,7 @@ impl Host for ResetAll {
     }
 }
 
-/// What the key-value store has done, if there is one.
+/// Statistics of the key-value store, if there is one.
 pub(super) fn store(start: Time, now: Time, work: &Work<'_>, tenants: &[Tenant]) -> Option<Store> {
     let (figures, elapsed): (LsmFigures, _) = match work {
         Work::Streams(_) | Work::Trace(_) => return None,

@@ -32,7 +32,7 @@ fn so_many_commands_fail_as_rules_say_and_the_same_each_time() {
     assert!(idle[0].contains("read:nth=1000000,times=1,lba=0+8"), "{idle:?}");
 }
 
-/// What is lost below a cache is told to the next fsync, once.
+/// Writes lost below a cache are reported to the next fsync, once.
 #[test]
 fn a_cache_reports_each_failed_write_to_one_fsync() {
     let run = failing(&CACHED, r#"["write:nth=40"]"#);
@@ -42,7 +42,7 @@ fn a_cache_reports_each_failed_write_to_one_fsync() {
 }
 
 #[test]
-fn what_failed_has_promised_nothing_to_a_power_cut() {
+fn failed_commands_promise_nothing_to_a_power_cut() {
     for seed in 1..6 {
         let sets = [
             "device.power.bank.parts=1",

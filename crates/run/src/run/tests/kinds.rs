@@ -1,4 +1,4 @@
-//! What works on every kind of drive.
+//! Features that every kind of drive has.
 
 use super::*;
 use crate::run::{Follow, Wanted, follow};
@@ -53,7 +53,7 @@ fn every_bundled_scenario_and_drive_can_be_checked() {
 
 /// Keys that a drive of some kind has no use for, one of each layer.
 #[test]
-fn what_has_no_effect_is_refused_with_its_key() {
+fn settings_without_effect_are_refused_with_their_key() {
     let refused = |file: &str, set: &str| {
         let error = Loaded::new(file, &[set.parse().unwrap()]).map(|_| set.to_owned());
         error.unwrap_err().to_string()
@@ -94,7 +94,7 @@ fn a_timeline_is_drawn_of_every_kind() {
 }
 
 #[test]
-fn what_was_not_measured_is_named() {
+fn missing_measurements_are_named() {
     let scenario = loaded(ZONED, &["workload.zone_job.0.flush_every=0"]);
     let ask = |wanted| {
         let ask = Follow { wanted, before: Span::ZERO, after: Span::ZERO };

@@ -83,7 +83,7 @@ fn the_same_seed_draws_the_same_drive() {
 }
 
 #[test]
-fn what_was_drawn_survives_power_cuts() {
+fn drawn_drives_survive_power_cuts() {
     for protection in ["full", "partial", "journal", "none"] {
         let protection = format!("device.ftl.map.protection={protection}");
         let sets = ["precondition.kind=sampled", "device.nand.blocks_per_plane=48", &protection];
@@ -172,9 +172,9 @@ fn write(ssd: &mut Ssd<NoData>, count: u64) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the drive, what is drawn holds together, and goes on as a drive does.
+    /// Each drawn drive is consistent, and works like one that was written.
     #[test]
-    fn what_is_drawn_is_a_drive((device, bad) in setups(), seed: u64) {
+    fn drawn_states_are_drives((device, bad) in setups(), seed: u64) {
         let Ok(mut ssd) = Ssd::<NoData>::new(&device, seed) else { return Ok(()) };
         let drawn = draw(&mut ssd, &Scenario { seed, device, ..Scenario::default() });
         // A drive with hardly any spare has no such state, and says so.

@@ -125,7 +125,7 @@ fn a_page_cache_absorbs_writes_and_announces_what_is_dirty() {
     assert_eq!(hints.announced, hinted.cache.unwrap().dirtied);
     let (dirty, overwritten) = (hints.known_dirty_share, hints.known_overwrite_share);
     assert!((0.3..=1.0).contains(&dirty.unwrap()), "{hints:?}");
-    // What is overwritten is what was written back: other data than what is dirty at a moment.
+    // Overwritten data was written back before; it is other data than the dirty data of one moment.
     let of_counts = hints.overwritten_zombie_units as f64
         / (hints.overwritten_zombie_units + hints.overwritten_live_units) as f64;
     assert!(overwritten == Some(of_counts) && overwritten != dirty, "{hints:?}");

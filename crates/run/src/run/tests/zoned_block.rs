@@ -32,7 +32,7 @@ fn verifying_changes_nothing_and_bytes_add_up() {
     assert!(layer.reclaimed > 10 && layer.copied_bytes > 0, "{layer:?}");
     let kinds = layer.copied_journal_bytes + layer.copied_meta_bytes + layer.copied_data_bytes;
     assert_eq!(kinds, layer.copied_bytes);
-    // What the layer has sent below, and what the flash has made of it.
+    // The bytes that the layer sent to the drives, and their amplification on flash.
     let sent = layer.host_bytes + layer.copied_bytes + layer.filled_bytes + layer.metadata_bytes;
     let waf = sent as f64 / layer.host_bytes as f64;
     assert!((layer.layer_waf - waf).abs() < 1e-9, "{layer:?}");
@@ -76,7 +76,7 @@ fn a_journal_larger_than_its_zones_is_treated_as_data_where_it_does_not_fit() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_key() {
+fn impossible_settings_are_refused_with_their_key() {
     let other = refused(&["host.conventional.ftl.mapping_unit=8 KiB"]);
     assert!(other.contains("`host.zoned_block.conventional.ftl.mapping_unit`"), "{other}");
     let small = refused(&["host.conventional.ftl.capacity=1 MiB"]);

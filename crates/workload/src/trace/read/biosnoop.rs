@@ -39,7 +39,7 @@ struct Header {
 }
 
 impl Header {
-    /// What a line says, if it is a header.
+    /// Parses a line, if it is a header.
     fn of(line: &[u8]) -> Result<Option<Self>, ErrorKind> {
         let has = |name: &[u8]| words(line).any(|word| word == name);
         if !words(line).next().is_some_and(|word| word == b"TIME(s)" || word == b"TIME(ms)") {

@@ -1,4 +1,4 @@
-//! What blktrace writes: `struct blk_io_trace` and, from Linux 6.19 on, `struct blk_io_trace2`
+//! The format of blktrace: `struct blk_io_trace` and, from Linux 6.19 on, `struct blk_io_trace2`
 //! (`include/uapi/linux/blktrace_api.h`), little-endian, each followed by `pdu_len` bytes.
 //!
 //! **What lives here**: its parser. **What doesn't**: merging the files of several CPUs (that is

@@ -90,7 +90,7 @@ pub(crate) trait BinaryParser: Default {
         Ok(())
     }
 
-    /// What the header declares of the whole file.
+    /// The header's declaration of the whole file.
     fn declared(&self) -> Option<Declared> {
         None
     }
@@ -125,7 +125,7 @@ pub(crate) trait Source {
         Ok(())
     }
 
-    /// What the header declares of the whole file.
+    /// The header's declaration of the whole file.
     fn declared(&self) -> Option<Declared> {
         None
     }

@@ -12,15 +12,15 @@ use super::action::BlkAction;
 pub struct OpenOptions {
     /// Its format; told from its content if not given.
     pub format: Option<Format>,
-    /// What its columns hold, if it is text in columns of no known format.
+    /// The contents of its columns, if it is text in columns of no known format.
     pub columns: Option<Columns>,
     /// Lines at the beginning of a text that are not read.
     pub skip_lines: u32,
     /// For blktrace, blkparse, biosnoop and block tracepoints: which events are requests.
     pub blkparse_action: BlkAction,
-    /// What late records mean.
+    /// The meaning of late records.
     pub unsorted: Unsorted,
-    /// What several devices in one file mean.
+    /// The meaning of several devices in one file.
     pub devices: Devices,
     /// Where names of classes are kept; readers whose options are clones of one share them.
     pub classes: ClassNames,

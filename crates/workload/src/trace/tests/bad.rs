@@ -188,7 +188,7 @@ fn systor_and_disksim() {
 }
 
 #[test]
-fn what_stands_before_an_error_is_handed_out() {
+fn requests_before_an_error_are_handed_out() {
     let text = "time_us,op,lba,len\n5,W,1,1\n3,W,2,1\nx\n4,W,3,1\n";
     let bytes = Box::new(Cursor::new(text));
     let mut reader = Reader::new(Path::new("test"), bytes, &OpenOptions::default()).unwrap();

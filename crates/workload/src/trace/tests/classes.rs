@@ -90,7 +90,7 @@ fn the_version_says_whether_there_are_names() {
     assert!(matches!(called(&old).unwrap_err().kind(), ErrorKind::Corrupt(_)));
 }
 
-/// Whoever forgets to hand the names on is told; nothing panics, and nothing gets a wrong name.
+/// A writer without the names reports its loss; nothing panics, and no class gets a wrong name.
 #[test]
 fn a_writer_without_the_names_counts_what_it_loses() {
     let text = csv(["heap", "wal", "index"]);

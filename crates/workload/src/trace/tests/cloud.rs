@@ -51,7 +51,7 @@ fn several_volumes_are_told_apart() {
 }
 
 #[test]
-fn what_is_garbled_is_named() {
+fn garbled_fields_are_named() {
     let cases = [
         ("0,R,x,512,1\n", Format::Alibaba, "offset"),
         ("0,R,0,512,99999999999999999999\n", Format::Alibaba, "timestamp"),

@@ -10,7 +10,7 @@ fn requests_of(columns: &str, text: &str) -> Vec<Request> {
     read(text.as_bytes(), &described(columns)).unwrap().0
 }
 
-/// What other simulators and collections of traces hand out.
+/// Traces of other simulators and collections.
 #[test]
 fn traces_of_others_are_read_with_their_own_units() {
     // SimpleSSD: nanoseconds, sector, sectors, operation.

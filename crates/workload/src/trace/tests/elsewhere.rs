@@ -1,4 +1,5 @@
-//! What stands outside the code for each format: its rows in docs/traces.md, its fuzz target and seeds.
+//! The files outside the code that each format needs: its rows in docs/traces.md, its fuzz target
+//! and seeds.
 
 use std::path::{Path, PathBuf};
 

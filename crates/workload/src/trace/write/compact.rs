@@ -156,7 +156,8 @@ impl Compact {
 
 impl Encode for Compact {
     fn begin(&mut self, out: &mut Vec<u8>) {
-        // What is written as it goes may yet have names; else the last word is `final_header`'s.
+        // A file that is written as it grows may yet get names; else the last word is
+        // `final_header`'s.
         out.extend_from_slice(&Self::header(VERSION, UNKNOWN, UNKNOWN));
     }
 

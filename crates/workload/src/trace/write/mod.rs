@@ -52,7 +52,7 @@ pub struct WriteOptions {
     pub compression: Compression,
     /// Whether a file of that name may be replaced.
     pub overwrite: bool,
-    /// What fio's logs call the file; no blanks.
+    /// The file's name in fio's logs; no blanks.
     pub fio_file: String,
     /// The names of the classes, from the reader of what is to be written.
     pub classes: ClassNames,
@@ -71,7 +71,7 @@ impl WriteOptions {
     }
 }
 
-/// What the format written can't carry.
+/// Records and fields that the written format can't carry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Lost {
     /// Flushes left out.
@@ -127,7 +127,7 @@ impl Lost {
     }
 }
 
-/// What was written.
+/// The totals of a written file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Written {
     /// Requests in the file, hints included.
@@ -156,7 +156,7 @@ pub(crate) trait Encode: Send {
         None
     }
 
-    /// What the format can carry.
+    /// The records and fields that the format can carry.
     fn carries(&self) -> Carries;
 }
 

@@ -60,7 +60,7 @@ impl Encode for Csv {
             Op::WriteZeroes => (b"Z", b"WZ"),
             Op::WritePrepare => (b"H", b"-"),
             Op::ZoneAppend | Op::Copy | Op::Zone(_) | Op::ZoneReport => {
-                // What isn't carried doesn't come here.
+                // Operations that the format can't carry don't come here.
                 let Some(letter) = zone_letter(request.op) else { return };
                 of_zone = [b'Z', letter];
                 (&of_zone, &of_zone)

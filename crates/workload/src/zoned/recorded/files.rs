@@ -9,10 +9,10 @@ use super::steps::Step;
 use super::{Event, FileOp, FileTrace, LogZoneEnd, RecordedConfig, Role};
 use crate::{Class, Request};
 
-/// What the plugin holds back of a log at most that need not be durable yet.
+/// Bytes of a log that the plugin holds back at most while they need not be durable yet.
 const HELD_MOST: u64 = 256 << 10;
 
-/// What a step asks for.
+/// The request of a step.
 pub(super) enum StepRequest {
     /// This; ask again when it has ended.
     Request(Request),
@@ -74,8 +74,8 @@ impl Files {
         }
     }
 
-    /// What `step` of `event` asks for; a step that needs several requests is changed into what is left of it. Files
-    /// that a flush has made are fresh; writes of tables have up to `most` bytes.
+    /// The request of `step` of `event`; a step that needs several requests is changed into its
+    /// remainder. Files that a flush has made are fresh; writes of tables have up to `most` bytes.
     pub(super) fn ask(
         &mut self,
         event: &Event,

@@ -39,7 +39,7 @@ pub use trace::{Event, FileOp, FileTrace, FileTraceError, Role};
 struct Thread {
     /// Its events.
     events: VecDeque<u32>,
-    /// What is left of the first of them.
+    /// The remaining steps of the first of them.
     steps: VecDeque<Step>,
     /// Until when it computes.
     until: Option<Time>,
@@ -47,7 +47,7 @@ struct Thread {
     is_waiting: bool,
 }
 
-/// What is being done to a zone that nothing more will be written to.
+/// The cleaning of a zone that gets no more writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cleaning {
     Finish,
@@ -359,7 +359,7 @@ impl Host for Recorded {
         }
     }
 
-    /// What the program would have done then was not recorded: it ends.
+    /// The program's behaviour after a power cut was not recorded: it ends.
     fn recovered(&mut self, _: Time, _: &[ZoneLeft]) {
         self.is_over = true;
     }

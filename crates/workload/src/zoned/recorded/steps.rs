@@ -30,7 +30,7 @@ pub(super) enum Step {
     Name,
     /// The file is gone.
     Gone,
-    /// What was left of a step that has asked.
+    /// The remainder of a step whose request has been made.
     Nothing,
 }
 

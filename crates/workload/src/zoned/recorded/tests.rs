@@ -108,7 +108,7 @@ fn threads_wait_for_each_other_as_rocksdb_lets_them() {
 }
 
 #[test]
-fn what_is_durable_depends_on_the_region() {
+fn durability_depends_on_the_region() {
     let of = |has_region| play(&mut store(&config(), has_region));
     let fua =
         |asked: &[(Time, u32, Request)]| asked.iter().filter(|(.., request)| request.fua).count();

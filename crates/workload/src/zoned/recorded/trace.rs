@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 
 use thiserror::Error;
 
-/// What a thread did.
+/// A call of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileOp {
     /// Made a file.
@@ -27,7 +27,7 @@ pub enum FileOp {
     Rename,
 }
 
-/// What a file is, by its name.
+/// The role of a file, by its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
     /// A write-ahead log.
@@ -54,7 +54,7 @@ pub struct Event {
     pub op: FileOp,
     /// To which file.
     pub file: u32,
-    /// What that is.
+    /// The file's role.
     pub role: Role,
     /// How often.
     pub count: u64,
@@ -88,7 +88,7 @@ pub enum FileTraceError {
     Line {
         /// Counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
 }
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_is_refused_with_its_line() {
+    fn wrong_recordings_are_refused_with_their_line() {
         let of = |text: &str| read(text).unwrap_err().to_string();
         assert!(of("").contains("does not begin with"));
         assert!(of("leyden-files 2\nend\n").contains("does not begin with"));

@@ -1,4 +1,4 @@
-//! What happens to the slots of the buffer.
+//! The life of the buffer's slots.
 
 use leyden_nand::{Content, Lpn};
 use leyden_sim::{Level, counters, prefetch};
@@ -12,12 +12,12 @@ use crate::schedule::Shape;
 use crate::slot::{NONE, SUPERSEDED, Slot, SlotId, State};
 use crate::{Config, PoolKind, PoolSizes};
 
-/// What a FLUSH waits for.
+/// The epoch that a FLUSH waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlushTicket(Epoch);
 
 counters! {
-    /// What the buffer counts since it was made.
+    /// Counters of the buffer since it was made.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct BufferStats {
         /// Unit writes that replaced buffered data.
@@ -249,7 +249,7 @@ impl<C: Content> WriteBuffer<C> {
             slot.state = State::Staged;
             each(id, slot.lpn);
         }
-        // What comes next is near when it is taken.
+        // The next slots are near when they are taken.
         pools.each_ahead(count as u32, |id| prefetch(&self.state.slots, id.index()));
         taken.len()
     }
@@ -340,8 +340,8 @@ impl<C: Content> WriteBuffer<C> {
         self.state.barrier.is_settled(ticket.0)
     }
 
-    /// What capacitors keep: of each logical page the newest version in the protected pool. What is newer than
-    /// that, in the plain one, is lost with the power.
+    /// The data that capacitors keep: of each logical page the newest version in the protected
+    /// pool. A newer version in the plain one is lost with the power.
     pub fn protected(&self) -> Vec<(Lpn, C)> {
         let is_kept = |slot: &Slot<C>| {
             slot.pool == PoolKind::Protected

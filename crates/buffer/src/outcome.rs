@@ -2,7 +2,7 @@
 
 use crate::slot::SlotId;
 
-/// What a write to the buffer did.
+/// The effect of a write on the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Written {
     /// Took a free slot.
@@ -13,7 +13,7 @@ pub enum Written {
     Full,
 }
 
-/// What became of a slot whose program failed.
+/// The state of a slot whose program failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failed {
     /// It is staged again.

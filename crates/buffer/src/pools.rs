@@ -220,7 +220,8 @@ impl Pools {
         let [protected, plain] = &mut self.pools;
         plain.used -= 1;
         protected.used += 1;
-        // What is on its way to flash makes neither pool reach its threshold, nor what it is drained to.
+        // Units in flight to flash make neither pool reach its threshold, nor the level to which it
+        // is drained.
         if is_dirty {
             plain.remove_dirty(1);
             protected.add_dirty(1);
@@ -251,7 +252,7 @@ impl Pools {
         self.pools.iter().zip(&saved.pools).all(|(pool, saved)| pool.fits(saved, shape))
     }
 
-    /// What was saved, with the sizes that these have.
+    /// The saved pools, with the sizes of these.
     pub(crate) fn resumed(&self, mut saved: Self) -> Self {
         for (saved, pool) in saved.pools.iter_mut().zip(&self.pools) {
             saved.size = pool.size;

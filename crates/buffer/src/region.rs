@@ -1,4 +1,4 @@
-//! What capacitors protect of a buffer, and the pools that come of it.
+//! The region of a buffer that capacitors protect, and its pools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

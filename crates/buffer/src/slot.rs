@@ -25,7 +25,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// In place of a newer version: there was one, and it is on flash or has been trimmed.
 pub(crate) const SUPERSEDED: u32 = u32::MAX - 1;
 
-/// What becomes of a slot.
+/// The state of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum State {
     Free,
@@ -40,7 +40,7 @@ pub(crate) enum State {
     Stale,
 }
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
 pub(crate) struct Slot<C> {

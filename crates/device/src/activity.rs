@@ -13,7 +13,7 @@ pub struct Activity {
     pub die: u32,
     /// The die's channel.
     pub channel: u32,
-    /// What it is.
+    /// The operation's kind.
     pub kind: ActivityKind,
     /// The page that it reads or programs, or the block that it erases.
     pub address: u32,
@@ -21,7 +21,7 @@ pub struct Activity {
     pub phase: Phase,
 }
 
-/// What a flash operation is, and what for.
+/// The kind of a flash operation, and its purpose.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ActivityKind {
     /// A read of data that the host waits for.
@@ -39,7 +39,7 @@ pub enum ActivityKind {
 }
 
 impl<P: Payload> Ssd<P> {
-    /// What each die does that is not idle.
+    /// The activity of each die that is not idle.
     pub fn activity(&self) -> impl Iterator<Item = Activity> + '_ {
         let ftl = self.namespace().ftl();
         ftl.activity().map(|it| {

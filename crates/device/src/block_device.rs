@@ -1,11 +1,11 @@
-//! What a host can drive: the drive, and the host's layers above it.
+//! Devices that a host can drive: the drive, and the host's layers above it.
 
 use leyden_sim::Time;
 
 use crate::{Command, CommandId, Completion, Hint, Lba, Payload};
 
-/// What every layer that a host can drive offers: the drive itself, and the host layers on top of
-/// it. A state machine that reads no clock: drivers hand it commands and the time.
+/// A device that a host can drive: the drive itself, or a host layer on top of it. A state machine
+/// that reads no clock: drivers hand it commands and the time.
 pub trait BlockDevice<P: Payload> {
     /// Takes a command that arrives at `now`. Never blocks: a command that finds every queue slot
     /// taken waits its turn. `now` must not run backwards over calls.

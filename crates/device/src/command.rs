@@ -1,10 +1,10 @@
-//! What a host can ask of a drive.
+//! Commands of a host to a drive.
 
 use leyden_ftl::zoned::ZoneAction;
 
 use crate::{Hint, Lba, Op, Payload, ZoneFilter};
 
-/// What the host says that data is. It promises nothing.
+/// The host's declaration of the kind of data. It promises nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DataKind {
     /// Nothing in particular.
@@ -17,7 +17,7 @@ pub enum DataKind {
     Meta,
 }
 
-/// What to do, with what that takes.
+/// The action, with its arguments.
 #[derive(Clone, Debug)]
 pub enum Action<P: Payload> {
     /// Read: returns [`Output::Read`](crate::Output::Read).
@@ -35,11 +35,11 @@ pub enum Action<P: Payload> {
         lba: Lba,
         /// How many sectors it covers.
         sectors: u32,
-        /// What to write.
+        /// The data to write.
         data: P::WriteData,
         /// Force unit access: it completes only when it would survive a power cut.
         fua: bool,
-        /// What the host says that the data is.
+        /// The host's declaration of the kind of data.
         kind: DataKind,
         /// The PLP flag (Selective-PLP, section 4.2; CDW3 bit 0): once acknowledged, the data survives a
         /// power cut. Drives whose buffer protects nothing refuse it.
@@ -85,7 +85,7 @@ pub enum Action<P: Payload> {
         lba: Lba,
         /// How many sectors it covers.
         sectors: u32,
-        /// What to write.
+        /// The data to write.
         data: P::WriteData,
         /// Force unit access, as for a write.
         fua: bool,
@@ -106,7 +106,7 @@ pub enum Action<P: Payload> {
     },
     /// Zone Management Send.
     Zone {
-        /// What to do. [`ZoneAction::SetExtension`] is a command of its own here.
+        /// The action. [`ZoneAction::SetExtension`] is a command of its own here.
         action: ZoneAction,
         /// The zone's first block; for [`ZoneAction::FlushZrwa`] the last block to commit.
         lba: Lba,
@@ -151,7 +151,7 @@ pub struct CopyRange {
 }
 
 impl<P: Payload> Action<P> {
-    /// What it is.
+    /// The action's kind.
     #[inline]
     pub const fn op(&self) -> Op {
         match self {
@@ -191,7 +191,8 @@ impl<P: Payload> Action<P> {
         }
     }
 
-    /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
+    /// The data that it writes, or the mark that distinguishes its zeroes from others'; `None` if
+    /// it writes neither.
     #[inline]
     pub const fn data(&self) -> Option<&P::WriteData> {
         match self {
@@ -223,7 +224,7 @@ const fn sectors_of(ranges: &[CopyRange]) -> u32 {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Command<P: Payload> {
-    /// What to do.
+    /// The action.
     pub action: Action<P>,
     /// A read or write that passes a page cache by (`O_DIRECT`). Others do the same with it or without.
     pub direct: bool,
@@ -412,7 +413,7 @@ impl<P: Payload> Command<P> {
         }
     }
 
-    /// What it is.
+    /// The command's kind.
     #[inline]
     pub const fn op(&self) -> Op {
         self.action.op()
@@ -424,7 +425,8 @@ impl<P: Payload> Command<P> {
         self.action.extent()
     }
 
-    /// What it writes, or what tells its zeroes from others'; `None` if it writes neither.
+    /// The data that it writes, or the mark that distinguishes its zeroes from others'; `None` if
+    /// it writes neither.
     #[inline]
     pub const fn data(&self) -> Option<&P::WriteData> {
         self.action.data()

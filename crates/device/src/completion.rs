@@ -1,4 +1,4 @@
-//! What a host hears back from a drive.
+//! Completions of a drive's commands.
 
 use leyden_sim::Time;
 
@@ -13,7 +13,7 @@ pub struct CommandId(pub u64);
 pub struct Completion<P: Payload> {
     /// Which command.
     pub id: CommandId,
-    /// What it was.
+    /// The command's kind.
     pub op: Op,
     /// The driver's own note from the command.
     pub tag: u32,
@@ -23,12 +23,12 @@ pub struct Completion<P: Payload> {
     pub time: Time,
     /// How it ended.
     pub status: Status,
-    /// What it returns.
+    /// The results beside the status.
     pub output: Output<P>,
 }
 
 impl<P: Payload> Completion<P> {
-    /// What was read; `None` if it was no read, or has failed.
+    /// The data of a read; `None` if it was no read, or has failed.
     #[inline]
     pub const fn data(&self) -> Option<&P::ReadData> {
         match &self.output {
@@ -55,12 +55,12 @@ impl<P: Payload> Completion<P> {
     }
 }
 
-/// What a command returns besides its status.
+/// The results of a command beside its status.
 #[derive(Clone, Debug)]
 pub enum Output<P: Payload> {
     /// Nothing: it has failed, or there is nothing to return.
     None,
-    /// What was read.
+    /// The data of a read.
     Read(P::ReadData),
     /// Where an append has written (ALBA).
     Appended(Lba),

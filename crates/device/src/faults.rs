@@ -41,7 +41,7 @@ const KINDS: [(&str, FaultKind); 6] = [
     ("any", FaultKind::Any),
 ];
 
-/// What a rule sees of a command.
+/// The part of a command that a rule sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultTarget {
     /// Its kind; not [`FaultKind::Any`].
@@ -51,7 +51,7 @@ pub struct FaultTarget {
 }
 
 impl FaultTarget {
-    /// What there is of `action`; `None` if no rule is about it: hints, and reports of zones.
+    /// The target of `action`; `None` if no rule is about it: hints, and reports of zones.
     pub(crate) fn of<P: Payload>(action: &Action<P>) -> Option<Self> {
         let (kind, range) = match action {
             Action::Read { lba, sectors, .. } => (FaultKind::Read, Some((lba.0, *sectors))),
@@ -287,7 +287,7 @@ impl FaultRules {
         fails.then_some(if is_read { Status::UnrecoveredRead } else { Status::WriteFault })
     }
 
-    /// What came of each rule, in the order in which they were added.
+    /// The counts of each rule, in the order in which they were added.
     pub fn report(&self, now_ns: u64) -> Vec<FaultReport> {
         let report = |given: &Given| FaultReport {
             rule: given.rule.to_string(),

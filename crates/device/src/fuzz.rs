@@ -1,4 +1,4 @@
-//! What the fuzz target and the short fuzz test call: any bytes as a snapshot.
+//! The function of the fuzz target and of the short fuzz test: any bytes as a snapshot.
 //!
 //! **Invariants**: none may panic but for a broken promise.
 

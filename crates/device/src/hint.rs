@@ -46,7 +46,7 @@ impl Hint {
     }
 
     /// Hints for every unit that `sectors` sectors from `lba` on touch, in order.
-    /// What lies beyond 16 TiB can't be named and is left out.
+    /// Units beyond 16 TiB can't be named and are left out.
     pub fn covering(lba: Lba, sectors: u32) -> impl Iterator<Item = Self> {
         let end = lba.0.saturating_add(u64::from(sectors)).div_ceil(UNIT_SECTORS).min(1 << 32);
         let mut at = lba.0 / UNIT_SECTORS;

@@ -1,9 +1,9 @@
-//! What commands are, without their data.
+//! Kinds of commands, without their data.
 
 use leyden_ftl::zoned::ZoneAction;
 
-/// What a command is, without its data: for counters, completions and traces (NVM command set, in
-/// brackets its opcode).
+/// The kind of a command, without its data: for counters, completions and traces (NVM command set,
+/// in brackets its opcode).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Op {
     /// [`crate::Action::Read`] (02h).

@@ -76,7 +76,7 @@ pub fn fit(device: &mut Config, size_bytes: u64) -> Result<(), ConfigError> {
     let flash = |&(pages, blocks): &(u32, u32)| u64::from(pages) * u64::from(blocks);
     let best = small.chain(large.map(|blocks| (pages, blocks))).min_by_key(flash);
     let Some((pages, blocks)) = best else {
-        // What is wrong with the drive at any size is what is wrong with this one.
+        // A fault of the drive at any size is a fault of this one.
         let most = capacity_bytes(&with(pages, BLOCKS_MOST))?;
         let problem =
             format!("with all blocks that a plane can have the drive holds {} GiB", most >> 30);

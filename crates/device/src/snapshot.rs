@@ -48,7 +48,7 @@ const ZONED: u8 = 128;
 pub(crate) trait Resting<P: Payload>: Namespace<P> {
     /// True of a zoned one.
     const IS_ZONED: bool;
-    /// What outlives an idle moment, borrowed.
+    /// The state that outlives an idle moment, borrowed.
     type State<'a>: Serialize
     where
         Self: 'a;
@@ -190,7 +190,7 @@ fn short(error: io::Error) -> SnapshotError {
     }
 }
 
-/// What went wrong below postcard, which does not say: writing again does.
+/// The error below postcard, which does not report it: writing again does.
 fn body_error(body: &mut impl Write) -> SnapshotError {
     let error = body.flush().err();
     SnapshotError::Io(error.unwrap_or_else(|| io::Error::other("the snapshot was not written")))

@@ -1,4 +1,4 @@
-//! What a drive counts: its own counters, and those of its layers as these count them.
+//! Counters of a drive: its own, and those of its layers as these count them.
 
 use leyden_buffer::BufferStats;
 use leyden_ftl::map::MapStats;

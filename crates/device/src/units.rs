@@ -16,7 +16,7 @@ pub struct Units {
     unit_sectors: u32,
 }
 
-/// What a range of sectors has of one of the units that it touches.
+/// The part of a range of sectors in one of the units that it touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
     /// Which of the units that the range touches this is.
@@ -58,7 +58,8 @@ impl Units {
     /// No units.
     pub const NONE: Self = Self { first: Lpn(0), count: 0, head: 0, tail: 0, unit_sectors: 1 };
 
-    /// What `sectors` sectors from `lba` on touch, which end before 2^63, in units of `unit_sectors`, a power of two.
+    /// The units that `sectors` sectors from `lba` on touch, which end before 2^63, in units of
+    /// `unit_sectors`, a power of two.
     #[inline]
     pub fn new(lba: u64, sectors: u64, unit_sectors: u64) -> Self {
         debug_assert!(unit_sectors.is_power_of_two(), "units of {unit_sectors} sectors");
@@ -85,7 +86,7 @@ impl Units {
         self.count
     }
 
-    /// What the range has of unit `index`, counted from the first.
+    /// The part of the range in unit `index`, counted from the first.
     #[inline]
     pub fn part(self, index: u32) -> Part {
         let unit_sectors = u64::from(self.unit_sectors);

@@ -1,4 +1,4 @@
-//! What Report Zones returns (NVMe Zoned Namespace Command Set 1.1, 3.4.2).
+//! Results of Report Zones (NVMe Zoned Namespace Command Set 1.1, 3.4.2).
 
 use leyden_ftl::zoned::ZoneState;
 
@@ -32,7 +32,7 @@ pub struct ZoneDescriptor {
     pub extension: Option<Box<[u8]>>,
 }
 
-/// What Report Zones returns.
+/// The result of Report Zones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneReport {
     /// Zones that match, from the first asked for on; of a partial report, those in `zones`.

@@ -1,7 +1,7 @@
 //! The drive against its slow twin: a list of every write to every unit.
 //!
-//! Whatever the geometry, the policies and the faults, a read returns a version that was current at
-//! some moment between its submission and its completion, and the drive's structures agree.
+//! For all geometries, policies and faults, a read returns a version that was current at some
+//! moment between its submission and its completion, and the drive's structures agree.
 
 use std::num::NonZeroU32;
 
@@ -28,7 +28,7 @@ struct Version {
     completed: Option<Time>,
 }
 
-/// What the host has done to every unit, in the order of submission.
+/// The host's changes of every unit, in the order of submission.
 struct Twin {
     history: Vec<Vec<Version>>,
 }

@@ -50,7 +50,7 @@ fn units_of(command: &Command<Stamp>) -> std::ops::Range<usize> {
     first..first + sectors as usize / 8
 }
 
-/// What a command that has ended promises of the units it covers.
+/// The promise of a command that has ended, for the units it covers.
 #[derive(Clone, Copy, Debug)]
 enum Promise {
     /// A flush, submitted then: the newest version that had ended, or a later one.

@@ -1,5 +1,5 @@
-//! What a power cut leaves is the medium: a drive built from it alone, in another process, holds what was
-//! promised.
+//! The medium alone survives a power cut: a drive built from it, in another process, holds all
+//! promised data.
 #![expect(clippy::disallowed_methods, reason = "the other process is told what to read")]
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn config(protection: &str) -> Config {
     config
 }
 
-/// What each unit must hold, by number: 0 for what was trimmed.
+/// The content that each unit must have, by number: 0 for trimmed units.
 type Promises = BTreeMap<u64, u64>;
 
 /// Works with a drive and cuts its power; what it had acknowledged is promised.
@@ -56,7 +56,7 @@ fn work(config: &Config, seed: u64) -> (Ssd<Stamp>, Promises) {
             }
         }
     }
-    // What is in flight may be kept or not.
+    // Commands in flight may be kept or not.
     for (unit, _) in open.into_values() {
         promises.remove(&unit);
     }

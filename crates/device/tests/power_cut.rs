@@ -291,7 +291,7 @@ fn a_dump_takes_its_time_whatever_the_power_does_meanwhile() {
     assert_eq!(recovery.dump, Span::ZERO);
 }
 
-/// What the configuration names to fail does, once, and what was to be programmed is not lost.
+/// The operation that the configuration names to fail does, once, and its data is not lost.
 #[test]
 fn an_operation_that_is_named_to_fail_does() {
     let mut config = config("full", "balanced", Region::None);
@@ -311,7 +311,7 @@ fn an_operation_that_is_named_to_fail_does() {
     assert_eq!(error.key, "nand.faults.occasions");
 }
 
-/// What recovery reads of a dump takes as long as it lies: on one die, or over all of them.
+/// Recovery's reads of a dump take as long as its place says: on one die, or over all of them.
 #[test]
 fn recovery_reads_a_dump_where_it_lies() {
     let put_back = |dump: &str, stride: u64| {

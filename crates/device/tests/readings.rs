@@ -1,5 +1,5 @@
-//! What Hexa's text leaves open (decision 18): how far a half-full buffer is written out, what copies do to the
-//! mapping table, and how many blocks are kept back.
+//! Open questions of Hexa's text (decision 18): how far a half-full buffer is written out, the
+//! effect of copies on the mapping table, and the number of blocks kept back.
 
 use leyden_buffer::Region;
 use leyden_device::{BlockDevice, Command, Config, Lba, NoData, Ssd, provision_of};

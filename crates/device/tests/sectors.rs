@@ -240,7 +240,7 @@ impl<P: Sectored> Game<P> {
         Some((command.fua(self.rng.below(6) == 0).tag(self.tag), after))
     }
 
-    /// What a trim leaves: whole units are gone, parts keep their data.
+    /// The contents after a trim: whole units are gone, parts keep their data.
     fn trimmed(&self, first: u64, held: &[u64]) -> Vec<u64> {
         let (unit, end) = (self.unit_sectors, first + held.len() as u64);
         let is_whole = |sector: u64| {

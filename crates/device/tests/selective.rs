@@ -113,7 +113,7 @@ fn a_protected_overwrite_promotes_the_unit() {
     run(&mut ssd, write(0, 2).plp(true));
     assert_eq!(ssd.stats().buffer.promoted_units, 1);
     assert!(run(&mut ssd, Command::flush()) < program_ns());
-    // What is protected stays so under an unprotected write: the newer data is kept, which is allowed.
+    // Protected data stays so under an unprotected write: the newer data is kept, which is allowed.
     run(&mut ssd, write(0, 3));
     cut_and_restore(&mut ssd);
     assert_eq!(read(&mut ssd, 0), 3);

@@ -71,7 +71,7 @@ impl Work {
 struct Model {
     /// Where each unit lies on flash.
     at: Vec<Option<(usize, usize)>>,
-    /// What each place of each block holds.
+    /// The unit in each place of each block.
     held: Vec<Vec<Option<usize>>>,
     valid: Vec<usize>,
     /// When a block last lost a unit, or was filled.

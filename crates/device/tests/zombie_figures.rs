@@ -11,7 +11,7 @@ use leyden_device::{BlockDevice, Command, Config, Hint, Lba, Ssd, Stamp, Status}
 use leyden_ftl::gc::VictimConfig;
 use leyden_sim::Bytes;
 
-/// What the host announces: what it will overwrite, in the order in which it does.
+/// The host's announcements: the units that it will overwrite, in that order.
 const ZOMBIES: [u64; 7] = [11, 12, 13, 15, 16, 17, 18];
 
 fn drive(policy: &str) -> Ssd<Stamp> {

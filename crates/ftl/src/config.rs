@@ -323,7 +323,7 @@ impl Config {
         Ok(())
     }
 
-    /// What the message of a refusal says of blocks kept back.
+    /// The part of a refusal's message about blocks kept back.
     fn kept_text(&self, geometry: &Geometry, dump_blocks: u32, units: u64) -> String {
         let map = self.map.blocks_for_units(geometry, units);
         if map + dump_blocks == 0 {
@@ -359,7 +359,7 @@ impl Config {
     }
 }
 
-/// What over-provisioning leaves the host `units`, for the message.
+/// The least over-provisioning that leaves the host `units`, for the message.
 fn least_over_provisioning(geometry: &Geometry, units: u64) -> Ratio {
     let spare = u64::from(geometry.units()) - units;
     Ratio::from_ppm((spare * 1_000_000).div_ceil(units.max(1)))

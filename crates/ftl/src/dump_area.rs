@@ -67,7 +67,7 @@ impl Root {
         parts
     }
 
-    /// What [`Root::encode`] gave, from all its parts in order; `None` if some are missing.
+    /// Decodes all parts of [`Root::encode`] in order; `None` if some are missing.
     pub fn decode(parts: &[&[u8]]) -> Option<Self> {
         let bytes = parts.concat();
         let (pages, rest) = bytes.split_first_chunk()?;
@@ -88,7 +88,7 @@ impl Root {
     }
 }
 
-/// What a dump holds, as far as it was written, in the order it was.
+/// The contents of a dump, as far as it was written, in the order it was.
 #[derive(Clone, Debug)]
 pub struct DumpImage<C> {
     /// Its table of contents; `None` if it was not written whole.

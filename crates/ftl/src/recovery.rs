@@ -104,9 +104,9 @@ impl Reads {
         }
     }
 
-    /// What it takes to read these pages, and to transfer `units` units of each: dies read side by side,
-    /// a channel carries one transfer at a time. For out-of-band areas alone (`units` is 0) only the
-    /// array's time counts.
+    /// The step that reads these pages, and transfers `units` units of each: dies read side by
+    /// side, a channel carries one transfer at a time. For out-of-band areas alone (`units` is 0)
+    /// only the array's time counts.
     pub(crate) fn step<C: Content>(&self, name: StepName, medium: &Medium<C>, units: u32) -> Step {
         let (read, transfer) = medium.read_times(units);
         let geometry = medium.geometry();

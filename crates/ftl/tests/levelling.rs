@@ -20,7 +20,7 @@ const SPREAD: u32 = 4;
 const UNITS: u32 = 16 * 16;
 /// Where data goes that is moved for wear.
 const LEVEL: StreamId = StreamId(1);
-/// What is overwritten all the time: one block of it.
+/// Units that are overwritten all the time: one block.
 const HOT_UNITS: u32 = 16;
 
 fn ftl(levelling: LevelConfig) -> Ftl<Nothing> {
@@ -65,7 +65,7 @@ fn work(levelling: LevelConfig, seed: u64, strays: bool) -> Ftl<Nothing> {
     let mut ftl = ftl(levelling);
     let mut rng = Rng::new(seed, "levelling");
     let mut written = 0;
-    // What is on its way, with the block that it leaves.
+    // Units in flight, each with the block that it leaves.
     let mut moved = BTreeMap::new();
     let mut erases_before = vec![0; BLOCKS as usize];
     for _ in 0..60_000 {

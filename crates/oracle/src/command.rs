@@ -1,7 +1,7 @@
 //! Commands to the drive, and the units they touch. A sector may be of any size; only the number of
 //! sectors per unit matters.
 
-/// What to do.
+/// The kind of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
     /// Read.
@@ -21,7 +21,7 @@ pub enum Op {
 /// A command about to be submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What to do.
+    /// The kind.
     pub op: Op,
     /// First sector; ignored by `Flush`.
     pub lba: u64,

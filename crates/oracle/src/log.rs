@@ -36,7 +36,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Flush {
     pub(crate) id: Id,
-    /// What it was for.
+    /// The units that it covers.
     pub(crate) units: Range<u32>,
     pub(crate) submitted: Tick,
     pub(crate) completed: Tick,

@@ -431,9 +431,10 @@ impl Oracle {
     /// A cache that the host talks to has failed to write these units out. Call it before the end of any
     /// command that ended later.
     ///
-    /// What was submitted before may be read while the cache has it, and be gone then: until something
-    /// replaces it, reads may find whatever they might after a power cut. A flush must say so. If it
-    /// does, by failing, nothing of that will be promised by later ones; if it ends well, all of it is.
+    /// Writes submitted before may be read while the cache has them, and be gone then: until they
+    /// are replaced, reads may return any version that a power cut might leave. A flush must report
+    /// that. If it does, by failing, later ones promise none of those writes; if it ends well, all
+    /// of them are promised.
     pub fn note_unwritten(&mut self, units: impl IntoIterator<Item = u32>) {
         let now = self.tick();
         for number in units {

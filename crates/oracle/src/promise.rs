@@ -1,8 +1,8 @@
-//! What a device promises with the end of a command.
+//! The promise of a device at the end of a command.
 
 use crate::{Op, Request};
 
-/// What the acknowledgement of a write promises.
+/// The promise of an acknowledged write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promise {
     /// Nothing, but with FUA: the buffer is not protected.

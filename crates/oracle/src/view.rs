@@ -42,10 +42,11 @@ impl View {
     }
 }
 
-/// What a drive without the energy for its promises may have made of a unit, until a read has shown it.
+/// The possible versions of a unit on a drive without the energy for its promises, until a read has
+/// shown one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
-    /// What the unit might have been otherwise.
+    /// The possible versions of the unit otherwise.
     pub(crate) before: View,
     /// Of the stamps of forgotten commands, those from here on may be found.
     oldest: u64,
@@ -56,9 +57,9 @@ pub(crate) struct Loss {
 /// A unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    /// What a read may return now.
+    /// The versions that a read may return now.
     pub(crate) current: View,
-    /// What a read may return after a cut now.
+    /// The versions that a read may return after a cut now.
     pub(crate) durable: View,
     /// Commands in flight that change it.
     pub(crate) in_flight: u32,
@@ -74,9 +75,9 @@ pub(crate) struct Unit {
     pub(crate) zero_failed: Tick,
     /// The latest submission of one that makes it zeroes and that a flush has covered.
     zero_flushed: Tick,
-    /// What the last recovery left, once a read has shown that.
+    /// The version that the last recovery left, once a read has shown that.
     pub(crate) left: Option<u64>,
-    /// What the drive has said that it lost, if it has.
+    /// The loss that the drive has reported, if any.
     pub(crate) lost: Option<Loss>,
     /// When a cache last failed to write it out; what was submitted until then may be gone.
     pub(crate) unwritten: Tick,
@@ -111,7 +112,7 @@ impl Unit {
         self.zero_failed > view.since && self.zero_failed >= view.floor
     }
 
-    /// What it was known to be when that was promised, if nothing has replaced it for certain since.
+    /// The known version at the time of the promise, if nothing has replaced it for certain since.
     /// `None` also if zeroes that are not promised look the same.
     pub(crate) fn durable_base(&self) -> Option<u64> {
         let View { base, .. } = self.durable;
@@ -147,7 +148,7 @@ impl Unit {
         }
     }
 
-    /// What the drive has said that it lost may be any older version.
+    /// Enters a loss that the drive has reported: the unit may be any older version.
     pub(crate) fn lose(&mut self) {
         let before = self.lost.map_or(self.durable, |lost| lost.before);
         self.lost = Some(Loss { before, oldest: 0, zeroes: true });
@@ -156,8 +157,8 @@ impl Unit {
     }
 
     /// The drive does not know where the unit lies, and has looked for the newest version that flash holds.
-    /// What was promised is there, but what an earlier recovery gave up may be newer. `known` is the entry
-    /// of the unit's base or promise, if that is a write.
+    /// The promised version is there, but one that an earlier recovery gave up may be newer.
+    /// `known` is the entry of the unit's base or promise, if that is a write.
     pub(crate) fn blur(&mut self, known: Known) {
         if self.lost.is_some() {
             return self.lose();
@@ -174,7 +175,7 @@ impl Unit {
     }
 }
 
-/// What is known, or promised, of a unit whose place the drive does not know.
+/// The known, or promised, version of a unit whose place the drive does not know.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     /// It may be zeroes: nothing on flash says so.
@@ -188,7 +189,8 @@ pub(crate) enum Known {
 /// No command overtakes another that was submitted so many commands later.
 const MOST_OVERTAKEN: u64 = 512;
 
-/// What a read may return of a unit, as far as that was known when the read was submitted.
+/// The versions of a unit that a read may return, as far as they were known when the read was
+/// submitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) view: View,
@@ -198,8 +200,8 @@ pub(crate) struct Seen {
     pub(crate) quiet: bool,
     /// The drive had said that it lost the unit's promised version.
     pub(crate) lost: Option<Loss>,
-    /// What else it might have been, and whether zeroes, when a cache failed to write it out during the
-    /// read.
+    /// The versions added when a cache failed to write it out during the read, and whether zeroes
+    /// are among them.
     unwritten: Option<(View, bool)>,
 }
 
@@ -214,7 +216,7 @@ impl Seen {
         }
     }
 
-    /// What recovery left.
+    /// The versions that recovery left.
     pub(crate) fn left(view: View, zeroes: bool) -> Self {
         Self { view, zeroes, quiet: false, lost: None, unwritten: None }
     }

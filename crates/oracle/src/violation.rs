@@ -1,4 +1,4 @@
-//! What to say when a promise was broken.
+//! Reports of broken promises.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{Id, Op};
 pub struct Violation {
     /// The mapping unit.
     pub unit: u32,
-    /// What is wrong.
+    /// The fault.
     pub problem: Problem,
     /// The stamp that was returned, if any; 0 is zeroes.
     pub found: Option<u64>,
@@ -23,7 +23,7 @@ pub struct Violation {
     pub allowed: Vec<u64>,
     /// The newest version that had to be kept, or any later one.
     pub promised: Option<Promised>,
-    /// What happened to the unit, in order; the oldest is left out if there is much.
+    /// The unit's history, in order; the oldest is left out if there is much.
     pub history: Vec<Event>,
 }
 
@@ -48,7 +48,7 @@ pub enum Problem {
 pub struct Promised {
     /// The command.
     pub id: Id,
-    /// What it did.
+    /// The kind of command.
     pub op: Op,
     /// When it was submitted.
     pub submitted: Time,
@@ -78,7 +78,7 @@ pub enum Why {
     },
 }
 
-/// What became of a command.
+/// The fate of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// It has not ended.
@@ -98,7 +98,7 @@ pub enum Event {
     Command {
         /// Which; also its stamp.
         id: Id,
-        /// What it did.
+        /// The kind of command.
         op: Op,
         /// With FUA.
         fua: bool,
@@ -106,7 +106,7 @@ pub enum Event {
         submitted: Time,
         /// When it ended, if it has.
         ended: Option<Time>,
-        /// What became of it.
+        /// Its fate.
         fate: Fate,
     },
     /// A power cut.

@@ -31,7 +31,7 @@ pub use seen::{ZoneChange, ZoneProblem, ZoneSeen, ZoneStands, ZoneViolation};
 
 #[derive(Clone, Default)]
 struct Zone {
-    /// What was submitted, and whose place is known; 0 where an append is under way or failed.
+    /// The submitted units whose place is known; 0 where an append is in flight or failed.
     units: Vec<u64>,
     /// The end of what was acknowledged.
     acknowledged: u32,
@@ -46,7 +46,7 @@ struct Zone {
     had_area: bool,
     /// Earlier contents, for drives that may forget their zones.
     before: Vec<Earlier>,
-    /// What the drive said that it lost: from this unit on.
+    /// The loss that the drive reported: from this unit on.
     lost_from: Option<u32>,
     is_uncertain: bool,
 }
@@ -154,7 +154,8 @@ impl ZoneOracle {
         stamp
     }
 
-    /// What units of `zone` hold, from the first on, as far as it was acknowledged and written.
+    /// The contents of units of `zone`, from the first on, as far as they were acknowledged and
+    /// written.
     pub fn content(&self, zone: u32, first: u32, units: u32) -> &[u64] {
         let it = &self.zones[zone as usize];
         let end = it.acknowledged.min(first.saturating_add(units)).min(it.units.len() as u32);
@@ -168,7 +169,7 @@ impl ZoneOracle {
     pub fn refused(&mut self, zone: u32, stamp: u64) {
         let it = &mut self.zones[zone as usize];
         let Some(at) = it.writes.iter().position(|write| write.stamp == stamp) else { return };
-        // What was submitted after an earlier refusal may lie there by now.
+        // A write submitted after an earlier refusal may lie there by now.
         let Write { first, head, .. } = it.writes.remove(at);
         if let (Some(first), None) = (first, it.area)
             && it.units.get(first as usize) == Some(&head)
@@ -375,7 +376,7 @@ mod tests {
             let mut oracle = oracle.clone();
             let seen = ZoneSeen { write_pointer: wp, ..seen(stands, 0, content) };
             let judged = oracle.judge(0, seen).map_err(|it| it.problem);
-            // What is left is judged alike at the next cut.
+            // The remainder is judged alike at the next cut.
             judged.and_then(|()| oracle.judge(0, seen).map_err(|it| it.problem))
         };
         let full = |content: &[u64]| judged(ZoneStands::Full, None, content);

@@ -1,4 +1,4 @@
-//! What a read shows of a unit that was known and promised before: it promises that at once, whichever
+//! Reads of a unit that was known and promised before promise their version at once, whichever
 //! command wrote it, however that command ended, and whether or not the oracle still remembers it.
 
 use leyden_oracle::{Ended, Id, Op, Oracle, Problem, Promise, Request, Violation};

@@ -39,7 +39,7 @@ struct Drive {
     bug: Bug,
     buffer: BTreeMap<u32, (u64, bool)>,
     flash: Vec<u64>,
-    /// What flash held before.
+    /// The older contents of flash.
     before: Vec<u64>,
     running: Vec<Command>,
 }

@@ -1,4 +1,4 @@
-//! What may survive a cut is what a read after it may return.
+//! Versions that may survive a cut are those that a read after it may return.
 
 use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request};
 use leyden_sim::{Rng, Time};
@@ -18,7 +18,7 @@ fn request(rng: &mut Rng) -> Request {
     Request { op, lba, sectors, fua: rng.below(6) == 0, plp: false }
 }
 
-/// What a read after a cut now may return, found by asking for each.
+/// The stamps that a read after a cut now may return, found by asking for each.
 fn readable(oracle: &Oracle, unit: u32, stamp: u64) -> bool {
     let mut after = oracle.clone();
     after.cut(Time::ZERO);

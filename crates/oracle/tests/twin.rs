@@ -30,9 +30,9 @@ struct Unit {
     all: Vec<Version>,
     current: Vec<u64>,
     durable: Vec<u64>,
-    /// What is in `durable` and was submitted until then is promised, and of one stamp.
+    /// Versions in `durable` that were submitted until then are promised, and of one stamp.
     known: u64,
-    /// What the last recovery left, once a read has shown that.
+    /// The version that the last recovery left, once a read has shown that.
     left: Option<u64>,
     /// When a cache failed to write it out, and when a flush had said so.
     unwritten: u64,
@@ -269,7 +269,7 @@ impl Twin {
         let durable = |version: &&Version| unit.durable.contains(&version.id);
         let candidates: Vec<_> =
             if stamp == 0 { candidates.filter(durable).collect() } else { candidates.collect() };
-        // What was promised before, and known, is promised at once.
+        // A version that was promised before, and known, is promised at once.
         let is_known = |version: &&Version| durable(version) && version.submitted <= unit.known;
         if !candidates.is_empty() && candidates.iter().all(is_known) {
             unit.promise(stamp, self.now);
@@ -313,7 +313,7 @@ impl Twin {
                 }
             }
         }
-        // What is durable is not lost by a cache, either.
+        // Durable versions are not lost by a cache, either.
         for unit in self.units[units.clone()].iter_mut().filter(|unit| unit.is_unwritten) {
             unit.current = unit.durable.clone();
         }
@@ -369,7 +369,7 @@ fn request(rng: &mut Rng) -> Request {
     Request { op, lba, sectors, fua: rng.below(5) == 0, plp: rng.below(3) == 0 }
 }
 
-/// What a read returns: mostly something that it may, sometimes any stamp at all.
+/// The result of a read: mostly a version that it may return, sometimes any stamp at all.
 fn data(rng: &mut Rng, twin: &Twin, command: &Command, last: u64) -> Vec<u64> {
     let units = touched(&command.request);
     let pick = |unit: usize, rng: &mut Rng| {

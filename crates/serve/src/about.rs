@@ -1,4 +1,4 @@
-//! What a drive is, what it counts, and its zones, as programs are told of them.
+//! The drive's identity, counters and zones, as programs receive them.
 
 use leyden_device::{Lba, Region, SECTOR_BYTES, ZoneId};
 use leyden_image::{Drive, ImageError};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::direct::Counts;
 
-/// What a drive is. A conventional one has no zones, and the fields about them are 0.
+/// The identity of a drive. A conventional one has no zones, and the fields about them are 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "leyden.h says of each field what it is: `leyden_identity`")]
 pub struct Identity {
@@ -34,7 +34,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// What `drive` is.
+    /// The identity of `drive`.
     pub fn of(drive: &Drive) -> Self {
         let unit = u64::from(drive.unit_bytes());
         let buffer = &drive.config().device.buffer;

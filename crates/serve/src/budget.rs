@@ -103,7 +103,7 @@ struct Pool {
     next: u64,
 }
 
-/// Who asks for a part of the pool: those that go first first.
+/// Applicants for a part of the pool, in the order of precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Applicant {
     /// A request that has a part already: to let it wait behind others would make them wait for it.
@@ -131,7 +131,8 @@ impl Pool {
         self.left >= bytes && (who == Applicant::UnderWay || goes_first())
     }
 
-    /// Who gets bytes next, if there are enough: requests under way in any order, the others in theirs.
+    /// The next applicant to get bytes, if there are enough: requests under way in any order, the
+    /// others in theirs.
     fn first(&self) -> Option<Place> {
         let fits = |waiter: &Waiter| waiter.bytes <= self.left;
         let mut under_way = self.waiting.iter().take_while(|it| it.0.0 == Applicant::UnderWay);
@@ -472,7 +473,8 @@ mod tests {
         assert_eq!(most(), COMMANDS_MOST);
     }
 
-    /// Who has taken a reply goes before who has not, and others in their order: small requests slip by no large one.
+    /// Clients that have taken a reply go before others, and others in their order: small requests
+    /// slip by no large one.
     #[test]
     fn the_pool_is_given_in_order() {
         let budget = Arc::new(Budget::new(Limits::new(64 << 20, 8).unwrap()));

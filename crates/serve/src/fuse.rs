@@ -22,7 +22,7 @@ use tracing::warn;
 use crate::ask::{Answer, Ask, Failure};
 use crate::owner::Handle;
 
-/// What a mounted file stands for: it is asked as a drive is.
+/// The blocks behind a mounted file: it takes the requests of a drive.
 pub trait Blocks: Send + Sync + 'static {
     /// Sectors that can be addressed.
     fn capacity_sectors(&self) -> u64;
@@ -54,7 +54,7 @@ const FOREVER: Duration = Duration::from_hours(1);
 const ROOT: INodeNo = INodeNo(1);
 const DISK: INodeNo = INodeNo(2);
 const MARKS: INodeNo = INodeNo(3);
-/// What the drive is called.
+/// The drive's file name.
 const NAME: &str = "disk";
 /// If it is recorded: what is written here is noted among its commands.
 const MARKS_NAME: &str = "marks";

@@ -1,4 +1,4 @@
-//! Who is let in: connections of a server, from the moment they are accepted.
+//! Clients' connections to a server, from the moment they are accepted.
 //!
 //! **Invariants**
 //! - A place is returned when its [`Guest`] is dropped, however its thread ends.

@@ -71,7 +71,7 @@ impl Listen {
     }
 }
 
-/// Who may connect to sockets in the file system.
+/// The users that may connect to sockets in the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
     /// Permissions of the sockets, whatever the umask is.
@@ -104,7 +104,7 @@ impl Listener {
         }
     }
 
-    /// What ends the wait for clients.
+    /// The bell that ends the wait for clients.
     pub(crate) fn bell(&self) -> io::Result<Bell> {
         let socket = match self {
             Self::Unix(listener, _) => listener.as_fd().try_clone_to_owned()?,
@@ -139,7 +139,7 @@ impl Listener {
 pub(crate) struct Bell(OwnedFd);
 
 impl Bell {
-    /// Nobody is accepted any more, and who waits for clients returns.
+    /// Stops accepting: the wait for clients returns.
     pub(crate) fn ring(&self) {
         // One that is shut already is what is wanted.
         let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
@@ -266,7 +266,7 @@ fn bind_unix(path: &Path, access: Access) -> io::Result<(UnixListener, Entry)> {
         let group = Some(rustix::fs::Gid::from_raw(group));
         rustix::fs::chownat(&entry.folder, name, None, group, AtFlags::SYMLINK_NOFOLLOW)?;
     }
-    // Nobody can connect before it listens.
+    // No client can connect before it listens.
     rustix::fs::chmodat(&entry.folder, name, Mode::from_raw_mode(access.mode), AtFlags::empty())?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok((UnixListener::from(socket), entry))

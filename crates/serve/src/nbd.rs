@@ -58,10 +58,10 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// What NBD clients find.
+/// The export that NBD clients find.
 #[derive(Clone, Debug)]
 pub(crate) struct Export {
-    /// What it is called; the empty name is it, too.
+    /// Its name; the empty name is it, too.
     pub(crate) name: String,
     /// Clients must use TLS, then.
     pub(crate) tls: Option<Tls>,
@@ -69,7 +69,7 @@ pub(crate) struct Export {
     pub(crate) sector_bytes: u32,
 }
 
-/// What was agreed on.
+/// The features that were agreed on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreed {
     structured: bool,
@@ -79,7 +79,7 @@ pub(crate) struct Agreed {
     sector_bytes: u32,
 }
 
-/// What follows an option.
+/// The next step after an option.
 enum Next<'a> {
     /// These replies, and another option.
     Replies(Vec<OptionReply<'a>>),
@@ -165,7 +165,7 @@ fn before_tls<'a>(option: &ClientOption, tls: &'a Tls) -> Result<Next<'a>, Conne
     })
 }
 
-/// What follows an option where nothing more has to be settled first.
+/// The next step after an option that needs no further agreement.
 fn settle<'a>(
     option: ClientOption,
     name: &'a str,
@@ -230,7 +230,7 @@ impl Protocol for Agreed {
 
     fn payload_bytes(request: &Request) -> Result<usize, ConnectionError> {
         match request.kind {
-            // What follows could only be thrown away.
+            // Data behind it could only be thrown away.
             RequestKind::Write if request.length > REQUEST_MOST => {
                 Err(NbdError::TooLong(request.length).into())
             }
@@ -290,7 +290,7 @@ impl Single for Agreed {
 }
 
 impl Agreed {
-    /// What the drive is to be asked, if anything.
+    /// The command for the drive, if there is one.
     fn check(self, request: &Request, data: Vec<u8>, drive: &Handle) -> Result<Option<Ask>, Errno> {
         let Request { kind, offset, length, fua, .. } = *request;
         if request.has_unknown_flags {

@@ -40,7 +40,7 @@ pub(crate) enum Message {
     Look(Box<dyn FnOnce(&Seen<'_>) + Send>),
 }
 
-/// What can be looked at.
+/// The parts that can be looked at.
 pub(crate) struct Seen<'a> {
     pub(crate) drive: &'a Drive,
     pub(crate) counts: Counts,
@@ -83,7 +83,7 @@ impl Handle {
         answer.recv().ok()
     }
 
-    /// What `look` finds; `None` if the drive is gone.
+    /// The result of `look`; `None` if the drive is gone.
     pub(crate) fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Seen<'_>) -> T + Send + 'static,

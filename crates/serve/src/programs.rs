@@ -172,7 +172,7 @@ impl Single for Program {
     }
 }
 
-/// What is answered without a command; `None` if the drive is gone.
+/// The answer to a request without a command; `None` if the drive is gone.
 fn report(request: &Request, drive: &Handle) -> Option<Answered> {
     Some(match request.kind {
         Kind::Identify => json(&drive.look(|seen| Identity::of(seen.drive))?),
@@ -212,7 +212,7 @@ fn gone() -> Answered {
     failed(Outcome::Gone, "the drive is not served any more")
 }
 
-/// What the drive is to be asked; `None` if it is answered without a command.
+/// The command for the drive; `None` if the request is answered without one.
 fn ask_of(request: &Request, payload: Vec<u8>) -> Result<Option<Ask>, Answered> {
     let Request { kind, flags, offset, length, .. } = *request;
     let invalid = || (Outcome::Status(Status::InvalidField.code()), 0, Vec::new());

@@ -45,7 +45,7 @@ pub enum RemoteError {
     /// The server says so.
     #[error("{1}")]
     Failed(Outcome, String),
-    /// Nobody listens there.
+    /// No process listens there.
     #[error("no drive is served there: {0}")]
     Nobody(#[source] io::Error),
     /// Another client has claimed the drive.
@@ -132,7 +132,7 @@ impl Remote {
         let (mut from, calls) = (stream.try_clone().map_err(io)?, Arc::clone(&shared));
         let read = move || {
             let why = read(&mut from, &calls);
-            // Who serves no drive is not listened to any more.
+            // A server without a drive is not listened to any more.
             let _ = from.shutdown(std::net::Shutdown::Both);
             calls.end(why);
         };
@@ -152,7 +152,7 @@ impl Remote {
         let (tag, replied) = self.begin(most)?;
         request.tag = tag;
         if let Err(error) = self.send(request, payload) {
-            // What was sent of it is no whole request: nothing more can be.
+            // The part that was sent is no whole request: nothing more can be.
             let _ = self.stream.shutdown(std::net::Shutdown::Both);
             self.shared.end(error.to_string());
         }
@@ -209,7 +209,7 @@ impl Remote {
         Ok(self.ask(request, &[], REPORT_MOST)?.1)
     }
 
-    /// What the drive is.
+    /// The drive's identity.
     ///
     /// # Errors
     /// If the server says so, or is gone; the same for all calls.

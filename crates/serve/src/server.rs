@@ -45,9 +45,9 @@ pub struct ServerOptions {
     /// Flushes are answered and not done, and force unit access is left out: a drive that lies, to see
     /// whether a test of what is written on it would notice.
     pub lies: bool,
-    /// What all clients take at most.
+    /// The most that all clients take.
     pub limits: Limits,
-    /// Who may connect to its sockets.
+    /// The users that may connect to its sockets.
     pub access: Access,
 }
 
@@ -164,7 +164,7 @@ impl Server {
         &self.handle
     }
 
-    /// What its clients may take, for other front ends of the same server.
+    /// The limits of its clients, for other front ends of the same server.
     pub(crate) const fn allowance(&self) -> &Allowance {
         &self.allowance
     }
@@ -216,7 +216,7 @@ impl Allowance {
     }
 }
 
-/// What all listeners of a server share.
+/// The state that all listeners of a server share.
 pub(crate) struct House {
     handles: Vec<Handle>,
     allowance: Allowance,

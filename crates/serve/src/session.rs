@@ -37,7 +37,7 @@ pub(crate) fn serve<P: Protocol>(
     guest: &Guest,
     budget: &Arc<Budget>,
 ) -> Result<(), P::Error> {
-    // Whatever the protocol is: none has the stream without the deadline.
+    // No protocol has the stream without the deadline.
     let negotiated =
         P::handshake(&mut Negotiating::new(&mut stream, P::NEGOTIATION), front, drives)?;
     let Some(mut protocol) = negotiated else { return Ok(()) };

@@ -117,7 +117,7 @@ pub enum Answer {
     },
 }
 
-/// What a power cut saved and lost.
+/// The dump and the losses of a power cut.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CutReport {
     /// The drive's clock.
@@ -130,9 +130,9 @@ pub struct CutReport {
     pub dumped_pages: u64,
     /// How long that took.
     pub dump_ns: u64,
-    /// What it took of the capacitors, in nanojoules.
+    /// Energy taken from the capacitors, in nanojoules.
     pub energy_nj: u64,
-    /// What was left in them.
+    /// Energy left in them.
     pub energy_left_nj: u64,
     /// Pages whose program was torn.
     pub torn_pages: u64,
@@ -181,7 +181,7 @@ impl CutReport {
 /// A step of recovery.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StepReport {
-    /// What was done.
+    /// The step.
     pub what: String,
     /// How long it took.
     pub time_ns: u64,
@@ -192,9 +192,9 @@ pub struct StepReport {
 pub struct RestoreReport {
     /// Nanoseconds until it is ready.
     pub ready_in_ns: u64,
-    /// What of that is reading flash.
+    /// The part of it that reading flash takes.
     pub scan_ns: u64,
-    /// What of that is charging the capacitors.
+    /// The part of it that charging the capacitors takes.
     pub charge_ns: u64,
     /// Pages read.
     pub pages_scanned: u64,
@@ -267,7 +267,7 @@ pub struct StatusReport {
     pub host_share: Option<f64>,
     /// Units that were programmed for each unit that the host has written, since the drive was opened.
     pub waf: f64,
-    /// What a power cut at this moment would take; of a drive that has capacitors, and power.
+    /// The cost of a power cut at this moment; of a drive that has capacitors, and power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub if_cut_now: Option<CostReport>,
     /// Of a block device on two drives: what its layer does.
@@ -275,7 +275,7 @@ pub struct StatusReport {
     pub zoned_block: Option<LayerReport>,
 }
 
-/// What a power cut would take, if the bank holds enough.
+/// The cost of a power cut, if the bank holds enough.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CostReport {
     /// Bytes of the host's data that the drive has promised to keep, and that flash does not hold.
@@ -284,7 +284,7 @@ pub struct CostReport {
     pub dumped_pages: u64,
     /// How long that would take.
     pub dump_ns: u64,
-    /// What it would take of the capacitors, in nanojoules.
+    /// Energy that it would take from the capacitors, in nanojoules.
     pub energy_nj: u64,
     /// The capacitance that holds so much, in nanofarads.
     pub capacitance_nf: u64,
@@ -312,7 +312,7 @@ fn if_cut_now(device: &Device) -> Option<CostReport> {
     cost.map(CostReport::from)
 }
 
-/// What the layer of a block device on two drives does, since the drive was opened.
+/// Counters of the layer of a block device on two drives, since the drive was opened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LayerReport {
     /// Bytes of the file system's journal, if it is looked for and was found; else 0.

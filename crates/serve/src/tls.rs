@@ -33,7 +33,7 @@ pub enum TlsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// They do not go together.
@@ -44,7 +44,7 @@ pub enum TlsError {
     Together(rustls::Error),
 }
 
-/// What TLS connections are made with.
+/// The certificates and keys of TLS connections.
 #[derive(Clone, Debug)]
 pub struct Tls(Arc<ServerConfig>);
 
@@ -99,11 +99,11 @@ impl Tls {
     }
 }
 
-/// What reader and writer share.
+/// The state that reader and writer share.
 #[derive(Debug)]
 struct Both {
     connection: Mutex<ServerConnection>,
-    /// Who has it writes to the socket.
+    /// The holder of this lock writes to the socket.
     out: Mutex<Out>,
 }
 

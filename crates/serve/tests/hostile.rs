@@ -259,7 +259,7 @@ fn the_names_of_exports_are_logged_short() {
     assert!(said.contains("client=") && said.contains("of user"), "{said}");
 }
 
-/// What was logged.
+/// The logged lines.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -306,7 +306,7 @@ fn commands_fail_by_rule_and_work_again() {
     assert_eq!(client.read(4_608, 512).unwrap(), [0; 512]);
 }
 
-/// Somebody may remove the sockets of a server, as who cleans a folder of temporary files does: it ends all the same.
+/// A cleaner of temporary files may remove a server's sockets: it ends all the same.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a scope would wait for a thread that hangs")]
 fn a_server_whose_sockets_were_removed_ends() {

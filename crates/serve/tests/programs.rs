@@ -325,7 +325,8 @@ fn clients_that_do_not_keep_to_the_protocol_are_hung_up_on() {
     Remote::connect(&socket, true).unwrap().flush().unwrap();
 }
 
-/// What a client makes of a server that answers its greeting with `welcome`, and its first request with `answer`.
+/// The client's error from a server that answers its greeting with `welcome`, and its first request
+/// with `answer`.
 #[expect(clippy::disallowed_methods, reason = "a client that waits for ever is told by the clock")]
 fn asked_of(welcome: [u8; 16], answer: impl Fn(Request) -> Vec<u8> + Send) -> RemoteError {
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use crate::zoned_block::ZonedBlockOptions;
 use crate::{Failure, Options, Outcome};
 
 impl Subject {
-    /// What `seed` draws.
+    /// The case of `seed`.
     pub fn draw(self, seed: u64) -> Case {
         match self {
             Self::Conventional => Options::drawn(seed).into(),

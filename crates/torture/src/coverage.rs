@@ -1,4 +1,4 @@
-//! What of all that can happen a run, or a campaign, has reached.
+//! The coverage of a run, or of a campaign.
 //!
 //! **What lives here**: the points that there are ([`Point`]), how often each was hit ([`Coverage`]), and the
 //! pairs of policies of a seed. A name that no run of a campaign reaches is a hole in the draws.
@@ -279,7 +279,7 @@ impl Coverage {
     }
 }
 
-/// What a run has hit so far.
+/// The points that a run has hit so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Hits([u64; Point::ALL.len()]);
 
@@ -295,7 +295,7 @@ impl Point {
         Self::ALL.iter().map(|&(point, _)| point)
     }
 
-    /// What it is.
+    /// The point's name.
     pub(crate) fn name(self) -> String {
         Self::ALL[self as usize].1.trim().to_owned()
     }
@@ -326,7 +326,7 @@ pub(crate) const fn region_name(region: Region) -> &'static str {
     }
 }
 
-/// What the options of a run have to do with coverage.
+/// The coverage points of a run's options.
 fn drawn(options: &Options) -> Vec<String> {
     let device = &options.device;
     let region = region_name(device.buffer.region);

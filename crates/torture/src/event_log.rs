@@ -9,7 +9,7 @@ use leyden_sim::{Span, Time};
 /// The most lines of a timeline: the last ones.
 const MOST_LINES: usize = 400;
 
-/// What has happened last.
+/// The last events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventLog {
     tells: bool,

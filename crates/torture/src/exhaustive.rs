@@ -20,7 +20,7 @@ use crate::search::Search;
 use crate::subject::Subject;
 use crate::{Failure, Kind, Options, zoned, zoned_block};
 
-/// What was done to one drive.
+/// The runs of one drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Exhausted {
     /// Its policies.
@@ -31,7 +31,7 @@ pub struct Exhausted {
     pub cuts: u64,
     /// Those of them that were second ones.
     pub second_cuts: u64,
-    /// What went wrong, if anything; the drive was left there.
+    /// The failure, if there is one; the drive was left there.
     pub failure: Option<Failure>,
 }
 

@@ -6,7 +6,7 @@ use leyden_oracle::Problem;
 use leyden_oracle::zones::ZoneProblem;
 use serde::{Deserialize, Serialize};
 
-/// What went wrong in a run.
+/// The failure of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {

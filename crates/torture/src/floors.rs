@@ -35,7 +35,7 @@ fn floors(subject: Subject) -> impl Iterator<Item = (&'static str, u64)> {
     })
 }
 
-/// What `summary`, of a campaign on such drives, has reached too seldom.
+/// The points that `summary`, of a campaign on such drives, has hit too seldom.
 pub fn shortfalls(summary: &Summary, subject: Subject) -> Vec<Shortfall> {
     let least = |per_1000: u64| (per_1000 * summary.seeds / 1_000).max(1);
     let of = |name: &str| floors(subject).find(|(of, _)| *of == name).map_or(0, |(_, floor)| floor);

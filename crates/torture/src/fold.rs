@@ -1,4 +1,4 @@
-//! What a digest takes in of a power cut and of the recovery from it.
+//! The part of a digest about a power cut and the recovery from it.
 
 use leyden_device::Recovery;
 use leyden_host::Cut;

@@ -1,4 +1,5 @@
-//! What the fuzz targets and the short fuzz test call: any text as a seed file or a campaign's state.
+//! The functions of the fuzz targets and of the short fuzz test: any text as a seed file or a
+//! campaign's state.
 //!
 //! **Invariants**: none may panic but for a broken promise.
 

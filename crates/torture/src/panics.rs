@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// What the panic said, while one is being caught on this thread.
+    /// The panic's message, while one is being caught on this thread.
     static CAUGHT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
         }));
     });
     CAUGHT.set(Some(String::new()));
-    // What the work leaves behind after a panic is dropped and never looked at.
+    // State that the work leaves behind after a panic is dropped and never looked at.
     let result = catch_unwind(AssertUnwindSafe(work));
     let message = CAUGHT.take().unwrap_or_default();
     result.map_err(|_| message)

@@ -12,7 +12,7 @@ use crate::{Options, Verify};
 /// How long the power is off: longer than any dump, and shorter than most.
 pub(crate) const OFF: [Span; 2] = [Span::from_ms(1_000), Span::from_ns(1)];
 
-/// What was done so far.
+/// The counts so far.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     pub(crate) events: u64,

@@ -52,7 +52,7 @@ pub enum SeedFileError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
     /// Another version of this program wrote it.

@@ -1,5 +1,6 @@
-//! What a kind of drive has to say for itself to be drawn, run, guided, shrunk and kept ([`Run`]), and the kinds by name
-//! ([`Subject`]). The kinds themselves are in [`crate::conventional`], [`crate::zoned`] and [`crate::zoned_block`].
+//! The interface of a kind of drive that is drawn, run, guided, shrunk and kept ([`Run`]), and the
+//! kinds by name ([`Subject`]). The kinds themselves are in [`crate::conventional`],
+//! [`crate::zoned`] and [`crate::zoned_block`].
 
 use std::fmt::Debug;
 
@@ -16,7 +17,7 @@ pub trait Run:
     /// The kind of its drive.
     const SUBJECT: Subject;
 
-    /// What `seed` draws.
+    /// The options that `seed` draws.
     fn drawn(seed: u64) -> Self;
     /// The seed that its commands are drawn from.
     fn seed(&self) -> u64;

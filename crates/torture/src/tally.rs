@@ -1,10 +1,10 @@
-//! What a run did, in numbers.
+//! Counts of a run.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! tally {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a run did.
+        /// Counts of a run.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Tally {

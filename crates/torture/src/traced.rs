@@ -6,7 +6,7 @@
 use leyden_device::{Payload, SectorStamps, Stamp};
 use serde::{Deserialize, Serialize};
 
-/// What a run's content tells apart.
+/// The grain of a run's content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grain {
@@ -30,10 +30,10 @@ pub struct Misplaced {
 
 /// Content that tells which command wrote it.
 pub trait TracedPayload: Payload {
-    /// What it tells apart.
+    /// The grain of its content.
     const GRAIN: Grain;
 
-    /// What command `id` writes to `sectors` from `lba` on.
+    /// The data that command `id` writes to `sectors` from `lba` on.
     fn data(id: u64, lba: u64, sectors: u32) -> Self::WriteData;
 
     /// The stamps of what was read from `lba` on, one for each grain; zeroes are 0.

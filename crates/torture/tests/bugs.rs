@@ -127,7 +127,7 @@ fn planted_bugs_are_found_and_made_small() {
         };
         assert!(left(&shrunk.options) <= most_commands, "{bug:?}: {:#?}", shrunk.options);
         assert!(shrunk.options.rounds.len() <= 3, "{bug:?}: {:#?}", shrunk.options.rounds);
-        // What is kept in a file fails in the same way.
+        // The kept file fails in the same way.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seed.json");
         let case = Case::Conventional(Box::new(shrunk.options));

@@ -35,7 +35,7 @@ fn pools(region: Region, low: u32) -> PoolSizes {
     }
 }
 
-/// What a slot holds: the number of the write that it came from.
+/// The content of a slot: the number of the write that it came from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Number(u64);
 
@@ -85,7 +85,7 @@ impl Twin {
         self.waiting_for(self.flushed).any(Version::is_dirty)
     }
 
-    /// What a FLUSH after so many writes waits for.
+    /// The versions that a FLUSH after `writes` writes waits for.
     fn waiting_for(&self, writes: u64) -> impl Iterator<Item = &Version> {
         let is_plain = |version: &&Version| version.pool == PoolKind::Plain;
         self.versions.iter().filter(is_plain).filter(move |version| version.oldest_write < writes)
@@ -469,8 +469,8 @@ fn pick_from<T>(list: &mut [T], pick: usize) -> Option<&mut T> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
-    /// Whatever happens to it, and in whatever order programs end, the buffer holds what its twin
-    /// holds, and hands out what its twin does.
+    /// After any steps, and with programs that end in any order, the buffer holds and hands out the
+    /// same as its twin.
     #[test]
     fn behaves_like_a_list_of_versions(
         policy in 0..ScheduleConfig::POLICIES.len(),

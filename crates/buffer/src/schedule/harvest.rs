@@ -80,7 +80,7 @@ pub(crate) struct HarvestQueue {
     is_stream: bool,
 }
 
-/// What is known of a mapping page besides its waiting slots.
+/// The state of a mapping page besides its waiting slots.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Page {
     /// Units that came in order of address, ...

@@ -45,7 +45,8 @@ impl PageLists {
         Self {
             links: Links::new(shape.slots),
             slots: vec![Waiting { map_page: 0, arrival: 0 }; shape.slots as usize],
-            // What is as good as dirty from the start never becomes clean: nobody says that it does.
+            // Pages that are as good as dirty from the start never become clean: no call says that
+            // they do.
             pages: vec![
                 MapPage { dirty: shape.is_table_protected, ..MapPage::default() };
                 shape.mapping_pages as usize

@@ -330,7 +330,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..300)
 }
 
-/// What `schedule` yields next.
+/// The next slot of `schedule`.
 fn next(schedule: &mut Schedule) -> Option<SlotId> {
     let mut popped = Vec::new();
     schedule.pop(1, &mut popped);

@@ -11,7 +11,7 @@ use super::schedule::ZoneView;
 use crate::PoolKind;
 
 counters! {
-    /// What the buffer of a zoned drive counts since it was made.
+    /// Counters of a zoned drive's buffer since it was made.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct ZoneBufferStats {
         /// Units that a reset has taken out before they were programmed, from the protected pool.
@@ -220,7 +220,7 @@ impl<C: Content> ZoneBuffer<C> {
         self.zones[zone as usize].started
     }
 
-    /// What a schedule sees of `zone`.
+    /// A schedule's view of `zone`.
     #[inline]
     pub fn view(&self, zone: u32) -> ZoneView {
         let queue = &self.zones[zone as usize];
@@ -323,14 +323,15 @@ impl<C: Content> ZoneBuffer<C> {
         queue.units.get(unit.checked_sub(queue.base)? as usize).cloned()
     }
 
-    /// What is buffered of `zone` and kept over a power cut: from which unit on, and the units.
+    /// The buffered units of `zone` that are kept over a power cut: the first one's number, and the
+    /// units.
     pub fn kept_units(&self, zone: u32) -> (u32, impl Iterator<Item = &C>) {
         let queue = &self.zones[zone as usize];
         let count = queue.protected.saturating_sub(queue.base) as usize;
         (queue.base, queue.units.iter().take(count))
     }
 
-    /// What is in the buffer, areas included, zone by zone.
+    /// The contents of the buffer, areas included, zone by zone.
     pub fn contents(&self) -> impl Iterator<Item = &C> {
         self.zones.iter().flat_map(|queue| queue.units.iter().chain(queue.window.iter().flatten()))
     }
@@ -367,7 +368,7 @@ impl<C: Content> ZoneBuffer<C> {
         !self.zones[zone as usize].window.is_empty()
     }
 
-    /// What the area of `zone` holds, by the distance from the write pointer.
+    /// The contents of the area of `zone`, by the distance from the write pointer.
     pub fn window(&self, zone: u32) -> impl Iterator<Item = (u32, &C)> {
         let window = &self.zones[zone as usize].window;
         (0..).zip(window).filter_map(|(offset, content)| Some((offset, content.as_ref()?)))

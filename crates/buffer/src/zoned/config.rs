@@ -41,13 +41,13 @@ pub enum BelowProtected {
     Refuse,
 }
 
-/// What the pools come to, in mapping units.
+/// The sizes of the pools, in mapping units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZonePoolSizes {
     /// Of the protected pool; 0 if there is none.
     pub protected: u32,
     /// Of the unprotected pool; 0 if there is none.
     pub plain: u32,
-    /// What of the protected pool is set aside for Zone Random Write Areas.
+    /// The part of the protected pool that is set aside for Zone Random Write Areas.
     pub zrwa: u32,
 }

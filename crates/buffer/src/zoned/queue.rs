@@ -1,4 +1,4 @@
-//! What a zone has in the buffer.
+//! The units of a zone in the buffer.
 
 use std::collections::VecDeque;
 
@@ -37,13 +37,13 @@ pub(super) struct Queue<C: Content> {
     /// Pages between `base` and `started`, in order.
     pub(super) pages: VecDeque<Page>,
     pub(super) failed_pages: u32,
-    /// What is below does not wait for its page to be full.
+    /// Units below do not wait for their page to be full.
     pub(super) forced: u32,
     /// When it last had its turn, or got a unit after having none to program, among all arrivals.
     pub(super) since: u64,
     /// It was read from since it was last considered.
     pub(super) is_referenced: bool,
-    /// What its Zone Random Write Area holds, from the write pointer on.
+    /// The contents of its Zone Random Write Area, from the write pointer on.
     pub(super) window: VecDeque<Option<C>>,
 }
 

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::ZoneBuffer;
 use super::queue::{PageState, Queue};
 
-/// What outlives an idle moment: borrowed to save it, owned when loaded. Counters start at zero.
+/// The state that outlives an idle moment: borrowed to save it, owned when loaded. Counters start
+/// at zero.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
 pub struct ZoneBufferState<'a, C: Content> {

@@ -116,7 +116,7 @@ fn pools_that_cannot_work_are_refused() {
     assert_eq!(pools(&config(Region::None, 64, 0), 1, 1).unwrap_err().key, "region");
 }
 
-/// What happens to the buffer, as a list of units each zone has got, and how many are on flash.
+/// Steps of the buffer, by zone: units pushed, programmed, and ended.
 #[derive(Clone, Debug)]
 enum Step {
     Push(u32, bool),
@@ -135,7 +135,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens, a read finds what was pushed, and no zone is settled above a hole.
+    /// After any steps, a read finds the pushed units, and no zone is settled above a hole.
     #[test]
     fn nothing_is_lost_in_between(steps in proptest::collection::vec(step(), 1..120)) {
         let mut buffer = buffer(12, 12);

@@ -113,7 +113,7 @@ impl<P: Payload> CommandTable<P> {
         self.digest.add(outcome.time.as_ns()).add(what);
     }
 
-    /// What writes under way carry, and what reads under way have read so far.
+    /// The data of writes in flight, and the data that reads in flight have got so far.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
         self.requests.iter().map(|request| (request.action.data(), &request.read))
     }
@@ -132,7 +132,7 @@ impl<P: Payload> CommandTable<P> {
         &mut self.digest
     }
 
-    /// What a snapshot keeps: the number of the next command, and the digest.
+    /// The state for a snapshot: the number of the next command, and the digest.
     pub(super) const fn state(&self) -> (u64, Digest) {
         (self.next_id, self.digest)
     }

@@ -65,7 +65,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub(crate) const fn power_off(&mut self) {
         self.power_state = PowerState::Off;
     }
-    /// What a power cut leaves.
+    /// The drive after a power cut.
     ///
     /// # Panics
     /// If the power is on.
@@ -84,7 +84,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub(crate) const fn power(&self) -> Option<&PowerSupply> {
         self.power.as_ref()
     }
-    /// What writes under way carry, and what reads under way have read so far.
+    /// The data of writes in flight, and the data that reads in flight have got so far.
     pub fn in_flight(&self) -> impl Iterator<Item = (Option<&P::WriteData>, &P::ReadData)> {
         self.commands.in_flight()
     }
@@ -92,7 +92,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub fn pending(&self) -> usize {
         self.commands.pending()
     }
-    /// What commands mean to this drive.
+    /// The namespace, which gives commands their meaning.
     pub const fn namespace(&self) -> &N {
         &self.namespace
     }
@@ -104,7 +104,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     pub fn geometry(&self) -> &Geometry {
         self.namespace.geometry()
     }
-    /// What protects the buffer.
+    /// The protected region of the buffer.
     pub fn region(&self) -> Region {
         self.namespace.region()
     }
@@ -230,7 +230,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         limit
     }
 
-    /// What happens at the instant `time`: the flash goes first, then what passes the front end.
+    /// Processes events of the instant `time`: the flash goes first, then commands that pass the
+    /// front end.
     #[inline]
     fn at(&mut self, time: Time) {
         self.now = time;
@@ -257,7 +258,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         u64::from(self.geometry().unit_bytes()) / SECTOR_BYTES
     }
 
-    /// What a snapshot keeps of the controller.
+    /// The controller's state for a snapshot.
     pub(crate) const fn state(&self) -> ControllerState {
         let (next_id, digest) = self.commands.state();
         ControllerState { now: self.now, next_id, digest }
@@ -271,7 +272,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     }
 }
 
-/// What a snapshot keeps of a controller.
+/// The state of a controller in a snapshot.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct ControllerState {
     now: Time,

@@ -1,4 +1,5 @@
-//! What a controller asks of a namespace: what commands mean, and what must survive a power cut.
+//! The interface of a namespace to its controller: the meaning of commands, and the data that must
+//! survive a power cut.
 
 use leyden_buffer::Region;
 use leyden_nand::{DieId, Geometry, Interrupted};
@@ -10,7 +11,7 @@ use super::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use super::requests::RequestId;
 use crate::{Action, Lba, Payload};
 
-/// What is to be dumped at a power cut, most important first.
+/// The data to dump at a power cut, most important first.
 #[derive(Clone, Debug)]
 pub struct ToDump<I> {
     /// A page each.
@@ -36,7 +37,7 @@ pub trait Namespace<P: Payload> {
 
     /// The flash's shape.
     fn geometry(&self) -> &Geometry;
-    /// What protects the buffer.
+    /// The protected region of the buffer.
     fn region(&self) -> Region;
     /// Mapping units that can be addressed.
     fn mapping_units(&self) -> u32;
@@ -70,11 +71,11 @@ pub trait Namespace<P: Payload> {
     /// Says what does not.
     fn check(&self) -> Result<(), String>;
 
-    /// What dies are doing.
+    /// The operations of dies in flight.
     fn on_the_way(&self) -> Vec<Interrupted>;
     /// Blocks that a dump can have on `die`.
     fn dump_blocks(&self, die: DieId) -> u32;
-    /// What a cut would have to dump, if of what is on its way what `ended` says gets to its end.
+    /// The dump of a cut now, if those operations in flight end for which `ended` is true.
     fn to_dump(
         &self,
         supply: &PowerSupply,

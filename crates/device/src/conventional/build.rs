@@ -37,7 +37,7 @@ fn check_kind(config: &Config) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// What the parts of a drive are made with.
+/// The sizes and settings with which a drive's parts are made.
 struct Parts {
     geometry: Geometry,
     pools: PoolSizes,
@@ -140,7 +140,7 @@ impl<P: Payload> Ssd<P> {
         Ok(drive)
     }
 
-    /// What a power cut leaves of a drive that has lost its power: the medium alone.
+    /// The medium, which alone is left of a drive that has lost its power.
     ///
     /// # Panics
     /// If the power is on.

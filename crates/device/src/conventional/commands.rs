@@ -1,4 +1,4 @@
-//! What each command does, from its arrival in the controller.
+//! The execution of each command, from its arrival in the controller.
 //!
 //! Reads ask the buffer, then the map; writes go into the buffer as far as there is room; FLUSH and
 //! FUA wait for flash if nothing else protects the buffer; trims deallocate. What happens when flash
@@ -75,7 +75,7 @@ impl<P: Payload> Conventional<P> {
         }
     }
 
-    /// What is wrong with a range of sectors.
+    /// The status of a range of sectors: success, or its fault.
     #[inline]
     fn check_extent(&self, lba: Lba, sectors: u32) -> Status {
         match lba.0.checked_add(u64::from(sectors)) {
@@ -222,8 +222,8 @@ impl<P: Payload> Conventional<P> {
         true
     }
 
-    /// What `lpn` is to hold, unit `index` of those that a write touches: of a unit that it covers in part, what it
-    /// holds now with what it changes.
+    /// The new content of `lpn`, unit `index` of those that a write touches: a unit that it covers
+    /// in part keeps the rest of its present content.
     #[inline(always)]
     fn content_of(
         &self,
@@ -304,7 +304,7 @@ impl<P: Payload> Conventional<P> {
                 let page = self.ftl.map().page_of(at);
                 let most = Lpn(at.0.saturating_add(self.ftl.store().trim_room().max(1)));
                 let stop = self.ftl.map().lpns_of(page).1.min(end).min(most);
-                // What is on its way to flash could be taken for data after a cut.
+                // Units in flight to flash could be taken for data after a cut.
                 let buffered = self.ftl.store().may_be_scanned(page)
                     && !self.writer.buffer.lpns_in(at, stop).is_empty();
                 let mapped = self.ftl.map().next_mapped(at, stop).is_some();
@@ -354,7 +354,7 @@ impl<P: Payload> Conventional<P> {
     }
 }
 
-/// What `lpn` holds now: what is buffered of it, or on flash, or zeroes.
+/// The present content of `lpn`: in the buffer, or on flash, or zeroes.
 pub(super) fn newest<P: Payload>(buffer: &WriteBuffer<P>, ftl: &Ftl<P>, lpn: Lpn) -> P {
     let on_flash = || ftl.map().get(lpn).map(|unit| ftl.content(unit));
     buffer.read(lpn).or_else(on_flash).unwrap_or_default()

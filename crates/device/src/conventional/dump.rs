@@ -1,4 +1,4 @@
-//! What a power cut must save of a conventional drive, and the way back.
+//! The data that a power cut must save of a conventional drive, and the recovery.
 
 use leyden_buffer::{PoolKind, PoolSizes};
 use leyden_ftl::dump_area::{DumpPage, root_bytes};
@@ -15,7 +15,7 @@ use crate::{Config, Payload};
 /// A page of a dump.
 #[derive(Clone, Debug)]
 pub enum Item<P> {
-    /// What the rest holds.
+    /// The table of contents of the rest.
     Root,
     /// Units of the host's data.
     Units(Vec<(Lpn, P)>),

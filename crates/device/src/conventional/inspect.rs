@@ -11,13 +11,13 @@ use crate::{BlockDevice, Lba, Payload, Units};
 /// A page of the dump that a cut would write, for checkers that work out for themselves how far it gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpPageView {
-    /// What it holds.
+    /// The contents of the page.
     pub holds: DumpPageHolds,
     /// The die that its address names.
     pub home: DieId,
 }
 
-/// What a page of a dump holds.
+/// The contents of a page of a dump.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DumpPageHolds {
     /// A part of the root.
@@ -82,7 +82,7 @@ impl<P: Payload> Ssd<P> {
         (0..dies).map(|die| self.namespace().ftl.blocks().free(DieId(die)))
     }
 
-    /// What the map points to for the mapping unit that holds `lba`, whatever the buffer holds:
+    /// The content that the map points to for the mapping unit of `lba`, without the buffer:
     /// what would be left without it. `None` if the unit is not mapped.
     ///
     /// # Panics
@@ -97,7 +97,7 @@ impl<P: Payload> Ssd<P> {
             .map(|unit| self.namespace().ftl.content(unit))
     }
 
-    /// What a read of the mapping unit that holds `lba` would return if it took no time.
+    /// The result of a read of the mapping unit of `lba` if it took no time.
     ///
     /// # Panics
     /// If `lba` is beyond the drive's capacity.
@@ -114,8 +114,8 @@ impl<P: Payload> Ssd<P> {
         self.namespace().ftl().contents().chain(self.namespace().buffer().contents())
     }
 
-    /// What a read of the whole drive would return if it took no time: the buffer's content, and what the
-    /// map points to for the rest. Costs a pass over the units, unless there is no content.
+    /// The result of a read of the whole drive if it took no time: the buffer's content, and
+    /// flash's for the rest. Costs a pass over the units, unless there is no content.
     pub fn whole(&self) -> P::ReadData {
         let mut data = P::ReadData::default();
         if !P::STORED {

@@ -64,7 +64,7 @@ use writer::Writer;
 /// ```
 pub type Ssd<P> = Controller<P, Conventional<P>>;
 
-/// What commands mean to a page-mapped drive.
+/// The namespace of a page-mapped drive.
 #[derive(Clone, Debug)]
 pub struct Conventional<P: Payload> {
     buffer_config: leyden_buffer::Config,
@@ -82,7 +82,7 @@ pub struct Conventional<P: Payload> {
     pub(crate) counters: SsdStats,
 }
 
-/// What an event has changed: decides which waiting commands are looked at.
+/// The change by an event: decides which waiting commands are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Changed {
     /// Nothing but that a die is free again.
@@ -112,9 +112,9 @@ impl<P: Payload> Conventional<P> {
         u64::from(self.ftl.map().len()) * self.unit_sectors()
     }
 
-    /// What follows a change, in this order: flushes end, writes that wait are taken in, dies that found
-    /// nothing worth collecting look again, `die` gets its next operation, trims go on, dies write what they
-    /// have got to write of the mapping table, and idle dies take what is buffered.
+    /// Continues after a change, in this order: flushes end, waiting writes are taken in, dies that
+    /// found nothing worth collecting look again, `die` gets its next operation, trims continue,
+    /// dies write mapping pages that are due, and idle dies take buffered data.
     #[inline(always)]
     fn after(
         &mut self,
@@ -422,7 +422,7 @@ fn settled_one<P: Payload>(now: Time, id: RequestId, commands: &mut CommandTable
     }
 }
 
-/// What a snapshot keeps of the namespace.
+/// The state of the namespace in a snapshot.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "P: Payload")]
 pub(crate) struct ConventionalState<'a, P: Payload> {

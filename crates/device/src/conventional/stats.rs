@@ -1,4 +1,4 @@
-//! What a conventional drive counts; its layers count the rest.
+//! Counters of a conventional drive; its layers count the rest.
 
 use leyden_sim::{Span, counters};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::hints::HintStats;
 
 counters! {
-    /// What a conventional drive counts itself.
+    /// Counters of a conventional drive itself.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct SsdStats {
         /// Mapping units the host wrote (before coalescing).

@@ -1,4 +1,4 @@
-//! What a drive does before it is shut down: all that is buffered goes to flash.
+//! Writing the buffer out before a drive is shut down.
 
 use super::{Conventional, Ssd};
 use crate::{BlockDevice, Payload};

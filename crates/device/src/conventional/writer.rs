@@ -82,7 +82,7 @@ impl<P: Payload> Writer<P> {
         self.halted = true;
     }
 
-    /// What a snapshot keeps of the writer besides the buffer.
+    /// The writer's state for a snapshot, besides the buffer.
     pub(super) fn staged(&self) -> (&[VecDeque<SlotId>], u32) {
         (&self.staged, self.cursor)
     }

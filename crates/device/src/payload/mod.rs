@@ -1,5 +1,5 @@
-//! What the drive stores for each mapping unit: nothing, a stamp, a stamp for each sector, or (served
-//! devices) real bytes.
+//! Payloads, the contents that the drive stores for each mapping unit: nothing, a stamp, a stamp
+//! for each sector, or (served devices) real bytes.
 //!
 //! The payload is a type parameter, so that a simulation that does not look at content pays
 //! nothing for it.
@@ -23,9 +23,9 @@ pub trait Payload: Content {
     const KIND: u8;
     /// True if there is content at all; false lets code skip moving it.
     const STORED: bool;
-    /// What a write command carries for all its sectors. A clone is cheap, as the content's is.
+    /// The data of a write command for all its sectors. A clone is cheap, as the content's is.
     type WriteData: Clone + Default + Debug;
-    /// What a read completion carries: what it has read of each unit, in address order.
+    /// The data of a read completion: the content of each unit, in address order.
     type ReadData: Default + Debug + Clone;
 
     /// The content of a unit that a write with `data` covers whole.
@@ -39,7 +39,7 @@ pub trait Payload: Content {
     fn gather(data: &mut Self::ReadData, part: Part, unit: &Self);
     /// A unit out of what was read; the read has covered the whole unit.
     fn unit(data: &Self::ReadData, part: Part) -> Self;
-    /// What a write carries that gives neighbouring units of `unit_sectors` this content. They were
+    /// The data of a write that gives neighbouring units of `unit_sectors` this content. They were
     /// last changed by the same write.
     fn data_of<'a>(units: impl Iterator<Item = &'a Self>, unit_sectors: u32) -> Self::WriteData;
 }

@@ -17,7 +17,7 @@ use crate::controller::power::PowerSupply;
 use crate::snapshot::{self, SnapshotError};
 use crate::{Config, Payload};
 
-/// What the parts of a zoned drive are made with.
+/// The sizes and settings with which a zoned drive's parts are made.
 pub(super) struct Parts {
     pub(super) geometry: Geometry,
     pub(super) zones: ZoneShape,
@@ -100,8 +100,8 @@ fn pools(
     pools.map_err(|error| error.within("buffer"))
 }
 
-/// What such a drive may have to save, at most: all of the protected pool, and the root. In place, the units
-/// of a zone share pages with no other zone's.
+/// The most that such a drive may have to save: all of the protected pool, and the root. In place,
+/// the units of a zone share pages with no other zone's.
 fn demand(
     geometry: &Geometry,
     zones: &ZoneShape,
@@ -170,7 +170,7 @@ impl<P: Payload> ZnsSsd<P> {
         Ok(drive)
     }
 
-    /// What a power cut leaves of a drive that has lost its power: the medium alone.
+    /// The medium, which alone is left of a drive that has lost its power.
     ///
     /// # Panics
     /// If the power is on.

@@ -1,4 +1,4 @@
-//! What each command does, from its arrival in the controller.
+//! The execution of each command, from its arrival in the controller.
 
 use std::collections::BTreeSet;
 
@@ -198,7 +198,7 @@ impl<P: Payload> Zoned<P> {
         ranges.iter().map(source).collect()
     }
 
-    /// What is to be copied has been read: from here on the copy is a write.
+    /// Continues a copy whose source has been read: from here on it is a write.
     fn copied(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
         let written =
             if self.is_halted { Err(Status::WriteFault) } else { self.write(now, id, commands) };
@@ -208,7 +208,7 @@ impl<P: Payload> Zoned<P> {
         }
     }
 
-    /// What a unit holds, and the flash page that it must be read from, if any.
+    /// The content of a unit, and the flash page that it must be read from, if any.
     #[inline]
     pub(super) fn newest(&mut self, zone: ZoneId, unit: u32) -> (P, Option<Ppn>) {
         if let Some((content, page)) = self.on_flash(zone, unit) {
@@ -219,7 +219,7 @@ impl<P: Payload> Zoned<P> {
         (content.unwrap_or_default(), None)
     }
 
-    /// What flash holds of a unit, and the page that it lies in; `None` if the unit is not below what is settled.
+    /// The content of a unit on flash, and its page; `None` if the unit is not below the settled ones.
     #[inline]
     fn on_flash(&self, zone: ZoneId, unit: u32) -> Option<(P, Ppn)> {
         if unit >= self.buffer.settled(zone.0) {
@@ -230,7 +230,7 @@ impl<P: Payload> Zoned<P> {
         Some((medium.content(place), medium.geometry().page_of(place)))
     }
 
-    /// What a read of a unit would return if it took no time and left no trace.
+    /// The result of a read of a unit if it took no time and left no trace.
     pub(super) fn peek(&self, zone: ZoneId, unit: u32) -> P {
         if let Some((content, _)) = self.on_flash(zone, unit) {
             return content;

@@ -149,7 +149,7 @@ impl<P: Payload> Zoned<P> {
         // It gets its place when it has a page, though that may never be programmed: a dump in place needs it.
         if die.is_none() {
             let units = self.ftl.shape().capacity - self.buffer.started(zone.0);
-            // What has failed is programmed again, however little is left.
+            // A failed program is repeated, however little is left.
             if self.ftl.allocate(zone, units.max(1)) {
                 die = self.ftl.next_die(zone);
             }

@@ -1,4 +1,4 @@
-//! What a power cut must save of a zoned drive, and the way back.
+//! The data that a power cut must save of a zoned drive, and the recovery.
 
 use std::collections::BTreeMap;
 
@@ -91,13 +91,13 @@ impl<P: Payload> Zoned<P> {
         Lpn(zone.0 * self.ftl.shape().size + unit)
     }
 
-    /// What is protected of `zone` and not on flash, in order.
+    /// The protected units of `zone` that are not on flash, in order.
     fn promised(&self, zone: ZoneId) -> Vec<(Lpn, P)> {
         let (first, units) = self.buffer.kept_units(zone.0);
         (first..).zip(units).map(|(unit, it)| (self.lpn(zone, unit), it.clone())).collect()
     }
 
-    /// What the Zone Random Write Area of `zone` holds.
+    /// The contents of the Zone Random Write Area of `zone`.
     fn in_zrwa(&self, zone: ZoneId) -> Vec<(Lpn, P)> {
         let wp = self.ftl.zones().get(zone).wp;
         let window = self.buffer.window(zone.0);
@@ -157,7 +157,7 @@ impl<P: Payload> Zoned<P> {
         self.ftl.program_home(zone, first, units.iter().map(|(_, content)| content.clone()));
     }
 
-    /// What is lost of `items`: those not written, and what of the same zone lies above them.
+    /// The lost units of `items`: those not written, and those of the same zone above them.
     fn not_kept(&self, items: &[Item<P>], is_written: &[bool]) -> Vec<Lpn> {
         let mut hole: BTreeMap<ZoneId, u32> = BTreeMap::new();
         let units = |at: usize| items[at].units().iter().map(|&(lpn, _)| lpn);

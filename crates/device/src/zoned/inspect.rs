@@ -104,7 +104,7 @@ impl<P: Payload> ZnsSsd<P> {
         PoolFill { protected: slots(PoolKind::Protected), plain: slots(PoolKind::Plain) }
     }
 
-    /// What a read of every zone would return if it took no time: the buffer's content, and flash's for the rest.
+    /// The result of a read of every zone if it took no time: the buffer's content, and flash's for the rest.
     /// Costs a pass over the units, unless there is no content.
     pub fn whole(&self) -> P::ReadData {
         let mut data = P::ReadData::default();
@@ -129,7 +129,7 @@ impl<P: Payload> ZnsSsd<P> {
         self.namespace().readable(lba, sectors).map(drop)
     }
 
-    /// What a read of the logical block that holds `lba` would return if it took no time; zeroes of an offline zone.
+    /// The result of a read of the logical block of `lba` if it took no time; zeroes of an offline zone.
     ///
     /// # Panics
     /// If `lba` is beyond the drive's capacity.
@@ -142,14 +142,14 @@ impl<P: Payload> ZnsSsd<P> {
 
     /// The content of everything that holds content, in a fixed order: units of the medium that were written since
     /// their block's erase, of the buffer with its Zone Random Write Areas, and those that copies under way have read.
-    /// What lies elsewhere ([`crate::Controller::in_flight`] apart) is of no use to the drive.
+    /// The drive needs no content elsewhere ([`crate::Controller::in_flight`] apart).
     pub fn contents(&self) -> impl Iterator<Item = &P> {
         let namespace = self.namespace();
         let copies = namespace.copies.values().flatten();
         namespace.ftl.medium().contents().chain(namespace.buffer.contents()).chain(copies)
     }
 
-    /// What each die does that is not idle.
+    /// The activity of each die that is not idle.
     pub fn activity(&self) -> impl Iterator<Item = Activity> + '_ {
         self.namespace().ftl.medium().activity().map(|it| {
             let (kind, address) = match it.operation.kind {

@@ -97,7 +97,7 @@ impl<P: Payload> Zoned<P> {
     ) -> Result<(), Refused> {
         let before = self.ftl.zones().get(zone).clone();
         if action == ZoneAction::Finish && before.has_zrwa {
-            // What the area holds above the write pointer was never committed.
+            // Units of the area above the write pointer were never committed.
             self.ftl.zones().may(zone, action)?;
             self.end_waiting_of(now, zone, Status::ZoneFull, commands);
             self.buffer.close_window(zone.0);

@@ -63,7 +63,7 @@ use writes::IN_ZRWA;
 /// ```
 pub type ZnsSsd<P> = Controller<P, Zoned<P>>;
 
-/// What commands mean to a zoned drive.
+/// The namespace of a zoned drive.
 #[derive(Clone, Debug)]
 pub struct Zoned<P: Payload> {
     ftl: ZonedFtl<P>,
@@ -77,13 +77,13 @@ pub struct Zoned<P: Payload> {
     /// Writes that wait for room in each pool, first come, first served.
     waiting: [VecDeque<RequestId>; 2],
     waiters: FlashWaiters,
-    /// What copies have read, by the command, until it is in the buffer.
+    /// The data that copies have read, by the command, until it is in the buffer.
     copies: BTreeMap<u32, Vec<P>>,
     /// Zones that may hold data that nothing protects.
     plain: BTreeSet<ZoneId>,
     /// Nothing may be written any more.
     is_halted: bool,
-    /// What the dump under way does not reach.
+    /// Units that the dump in progress does not reach.
     lost: Vec<Lpn>,
     counters: ZonedStats,
 }
@@ -150,7 +150,7 @@ impl<P: Payload> Zoned<P> {
 
     /// `zone` gets no block any more. Whoever waits for it hears so.
     fn run_out(&mut self, now: Time, zone: ZoneId, commands: &mut CommandTable<P>) {
-        // What its Zone Random Write Area holds stays in the buffer, and is dumped from there.
+        // Units of its Zone Random Write Area stay in the buffer, and are dumped from there.
         let units = self.buffer.window(zone.0).last().map_or(0, |(offset, _)| offset + 1);
         if self.ftl.zones().get(zone).has_zrwa {
             self.commit(now, zone, units);

@@ -1,4 +1,4 @@
-//! What a zoned drive takes to keep its promises, without building it.
+//! The flash and the bank that a zoned drive needs to keep its promises, without building it.
 
 use leyden_power::Supply;
 use leyden_sim::ConfigError;
@@ -8,7 +8,8 @@ use crate::Config;
 use crate::ZoneShape;
 use crate::controller::power::PowerSupply;
 
-/// What a zoned drive takes, beside the host's data, to keep its promises when the power fails.
+/// The flash and the bank that a zoned drive needs, beside the host's data, to keep its promises
+/// when the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZonedProvision {
     /// The bank, and the most that may be asked of it; `None` if the power is never cut.

@@ -9,7 +9,7 @@ use super::dispatch::DispatchState;
 use crate::Payload;
 use crate::snapshot::Resting;
 
-/// What a snapshot keeps of the namespace.
+/// The state of the namespace in a snapshot.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "P: Payload")]
 pub(crate) struct ZonedState<'a, P: Payload> {

@@ -1,4 +1,4 @@
-//! What a zoned drive counts; its layers count the rest.
+//! Counters of a zoned drive; its layers count the rest.
 
 use leyden_buffer::BufferStats;
 use leyden_sim::{Level, Span, counters};
@@ -8,7 +8,7 @@ use super::ZnsSsd;
 use crate::{Payload, SsdStats, Stats};
 
 counters! {
-    /// What a zoned drive counts itself.
+    /// Counters of a zoned drive itself.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct ZonedStats {
         /// Units that the host wrote or appended.
@@ -57,7 +57,7 @@ counters! {
 }
 
 impl<P: Payload> ZnsSsd<P> {
-    /// What the zones and the buffer count.
+    /// Counters of the zones and of the buffer.
     pub fn zoned_stats(&self) -> ZonedStats {
         use leyden_buffer::PoolKind;
         let namespace = self.namespace();

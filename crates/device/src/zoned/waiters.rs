@@ -1,4 +1,4 @@
-//! Who waits for which part of a zone to be on flash: FLUSH and FUA.
+//! Commands that wait for a part of a zone to be on flash: FLUSH and FUA.
 
 use leyden_ftl::zoned::ZoneId;
 

@@ -15,7 +15,7 @@ use crate::{Action, Lba, Op, Output, Payload, Status};
 /// The next unit of a write that waits for a Zone Random Write Area: it enters as a whole.
 pub(super) const IN_ZRWA: u32 = u32::MAX;
 
-/// What a write asks for.
+/// The flags of a write.
 #[derive(Clone, Copy, Debug)]
 struct Flags {
     plp: bool,
@@ -339,7 +339,7 @@ impl<P: Payload> Zoned<P> {
             commands.complete(now, id, status_of(refused));
             return true;
         }
-        // What it commits of itself lies in the area as it was.
+        // Units that it commits itself lie in the area as it was.
         let within = limit.clamp(at, end) - at;
         self.write_window(id, zone, 0..within, (at, wp), commands);
         self.commit(now, zone, commit);

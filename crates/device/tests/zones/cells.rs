@@ -6,8 +6,8 @@ use ZoneState as S;
 
 use super::{CAPACITY, Drive, config};
 
-/// What the specification says of each state and action: the state after it, or the status. `None` for
-/// states that only a fault makes.
+/// The specification's row for a state: for each action the state after it, or the status. `None`
+/// for states that only a fault makes.
 type Row = (ZoneState, [Result<ZoneState, Status>; 8]);
 
 const EMPTY: Result<ZoneState, Status> = Ok(ZoneState::Empty);

@@ -27,7 +27,7 @@ fn ranges_are_written_one_after_the_other() {
         assert_eq!(drive.run(copy(1, 1, &ranges)).status, Status::Success);
         assert_eq!(drive.wp(1), Some(6));
         assert_eq!(drive.read(1, 0, 7), [4, 1, 2, 3, 3, 1, 0]);
-        // What it has copied is its own.
+        // The copied data is the zone's own.
         drive.act(ZoneAction::Reset, 0);
         drive.act(ZoneAction::Reset, 2);
         assert_eq!(drive.read(1, 0, 7), [4, 1, 2, 3, 3, 1, 0]);

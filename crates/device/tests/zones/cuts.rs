@@ -12,7 +12,7 @@ fn with_dump(mut config: Config, dump: &str) -> Config {
     config
 }
 
-/// What a zone must hold, block by block, and up to where for certain.
+/// The contents that a zone must have, block by block, and the end of the certain part.
 #[derive(Clone, Default, Debug)]
 struct Model {
     stamps: Vec<u64>,

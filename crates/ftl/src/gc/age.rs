@@ -44,7 +44,7 @@ impl Ages {
         self.writes += 1;
     }
 
-    /// What this clock shows at `now`.
+    /// The reading of this clock at `now`.
     #[inline]
     pub const fn at(&self, now: Time) -> Time {
         let shown = match self.clock {

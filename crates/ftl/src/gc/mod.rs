@@ -73,7 +73,7 @@ pub trait VictimPolicy: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// What the index ranks blocks by for it.
+    /// The rank by which the index orders blocks for it.
     fn order(&self) -> Order {
         Order::Valid
     }

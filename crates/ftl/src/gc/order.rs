@@ -1,8 +1,8 @@
-//! What blocks are ranked by.
+//! Ranks of blocks.
 
 use serde::{Deserialize, Serialize};
 
-/// What blocks are ranked by: a lower rank is collected sooner.
+/// The rank of blocks: a lower one is collected sooner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Order {
     /// Valid units.

@@ -115,7 +115,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..200)
 }
 
-/// What the index says of each die, and what the policy chooses.
+/// Checks the index's answers for each die, and the policy's choice.
 fn check(
     config: &VictimConfig,
     chooser: &mut Chooser,

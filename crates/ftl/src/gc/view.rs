@@ -1,4 +1,4 @@
-//! What a policy sees when it chooses: the blocks of one die, and what time it is.
+//! A policy's view when it chooses: the blocks of one die, and the time.
 
 use leyden_nand::{BlockId, DieId};
 use leyden_sim::{Span, Time};
@@ -19,7 +19,7 @@ impl<'a> DieView<'a> {
         Self { index: index.settled(die), die, now }
     }
 
-    /// What time it is.
+    /// The time.
     pub const fn now(&self) -> Time {
         self.now
     }

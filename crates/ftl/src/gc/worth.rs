@@ -1,4 +1,4 @@
-//! What collecting a block is worth, by its age: what `cost_benefit` and those after it compare.
+//! The worth of collecting a block, by its age: `cost_benefit` and policies like it compare it.
 
 use leyden_nand::BlockId;
 use leyden_sim::{Span, Time};

@@ -37,7 +37,7 @@ impl Default for LogConfig {
     }
 }
 
-/// What of the drive's data is a log.
+/// The parts of the drive's data that are logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logs {
     /// A bit for each logical unit that was last written as a log. Empty if no policy asks.

@@ -56,11 +56,12 @@ struct Run {
     overwritten: u32,
 }
 
-/// What a write says of logs.
+/// The findings of a write about logs.
 pub(super) struct Found {
     /// The run that the write is part of is a log.
     pub(super) is_log: bool,
-    /// What was taken for a log because there was one last time, and has turned out too short.
+    /// The range that was taken for a log because there was one last time, and has turned out too
+    /// short.
     pub(super) not_a_log: Option<(Lpn, Lpn)>,
 }
 

@@ -49,7 +49,7 @@ struct LogPage {
     records: Box<[Record]>,
 }
 
-/// What a dump's root page says of the journal.
+/// The journal's part of a dump's root page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRoot {
     /// The first record that is needed.
@@ -126,7 +126,7 @@ impl MapLog {
     pub fn tail(&self) -> u64 {
         self.firsts.first().map_or(self.next, |&(first, ..)| first)
     }
-    /// What a dump's root page says of the journal.
+    /// The journal's part of a dump's root page.
     pub fn root(&self) -> LogRoot {
         LogRoot { tail: self.tail(), next: self.next }
     }
@@ -347,7 +347,8 @@ impl MapLog {
             self.next = self.next.next_multiple_of(self.per_page());
             self.pages.clear();
         }
-        // What a die was programming at the cut is not counted as waiting; now as little as then.
+        // Records that a die was programming at the cut do not count as waiting; now as little as
+        // then.
         for die in (0..self.shape.dies).map(DieId) {
             let first = self.waiting.iter().copied().find(|&number| self.die_of(number) == die);
             if let Some(first) = first {

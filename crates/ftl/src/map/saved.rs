@@ -1,4 +1,4 @@
-//! What flash holds of the mapping table: its pages, and pages of its journal, as bytes.
+//! The mapping table on flash: its pages, and pages of its journal, as bytes.
 //!
 //! Little-endian. A mapping page: `settled_below` and `records_below` (8 bytes each), then 4 bytes for
 //! each entry: the address plus one, or 0 where nothing is mapped. A page of the journal: 8 bytes for each
@@ -9,7 +9,7 @@ use leyden_nand::{Lpn, Ppa};
 use super::Record;
 use super::journal::RECORD_BYTES;
 
-/// What a mapping page holds on flash.
+/// The contents of a mapping page on flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedPage {
     /// Every write with a version below this one had been mapped, or superseded, when it was written:
@@ -31,7 +31,7 @@ impl SavedPage {
         bytes.into_boxed_slice()
     }
 
-    /// What [`SavedPage::encode`] gave; `None` if `bytes` are something else.
+    /// Decodes [`SavedPage::encode`]; `None` if `bytes` are something else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (settled_below, rest) = bytes.split_first_chunk()?;
         let (records_below, rest) = rest.split_first_chunk()?;
@@ -49,7 +49,7 @@ pub fn encode_records(records: &[Record]) -> Box<[u8]> {
     records.iter().flat_map(words).flat_map(u32::to_le_bytes).collect()
 }
 
-/// What [`encode_records`] gave; `None` if `bytes` are something else.
+/// Decodes [`encode_records`]; `None` if `bytes` are something else.
 pub fn decode_records(bytes: &[u8]) -> Option<Box<[Record]>> {
     if !bytes.len().is_multiple_of(RECORD_BYTES as usize) {
         return None;

@@ -9,7 +9,7 @@ use crate::{Copies, MapConfig};
 use leyden_sim::{Level, Ratio, counters};
 
 counters! {
-    /// What the store counts.
+    /// Counters of the store.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct MapStats {
         /// Changes of an entry.
@@ -27,7 +27,7 @@ counters! {
     }
 }
 
-/// What makes a mapping page dirty.
+/// The changes that make a mapping page dirty.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     /// Nothing: no page is written while the power is on.

@@ -1,4 +1,5 @@
-//! What a power cut finds, what a dump must save of it, and the beginning and end of the way back.
+//! The FTL's part in a power cut: operations in flight, pages that a dump must save, and the
+//! beginning and end of recovery.
 
 use leyden_nand::{BlockId, Content, DieId, Health, Interrupted, Kind, Ppn};
 
@@ -11,7 +12,7 @@ use crate::map::{MapLog, MapPage, SavedPage};
 use crate::recovery::Recovered;
 
 impl<C: Content> Ftl<C> {
-    /// What dies are doing. At a cut the caller decides what of it still ends, tells
+    /// The operations of dies in flight. At a cut the caller decides which of them still end, tells
     /// [`Ftl::settle_cut`] of each, dumps, and calls [`Ftl::lose_power`].
     pub fn on_the_way(&self) -> Vec<Interrupted> {
         self.medium.on_the_way().collect()
@@ -68,8 +69,8 @@ impl<C: Content> Ftl<C> {
         if store.writes_back() {
             let unwritten = self.on_the_way().into_iter().filter(|op| !ended(op));
             let unwritten = unwritten.filter_map(|op| self.map_page_on(&op));
-            // What is only moved lies where it did. It has no room under the limit of dirty pages: cuts
-            // in a row would have ever more to dump.
+            // Pages that are only moved lie in their old place. They have no room under the limit
+            // of dirty pages: cuts in a row would have ever more to dump.
             let is_needed = |&page: &MapPage| !store.is_dirty(page) && !store.is_moving(page);
             return store.dirty_pages().chain(unwritten.filter(is_needed)).collect();
         }

@@ -1,8 +1,8 @@
-//! What an FTL is made to stand.
+//! The durability that an FTL must provide.
 
 use leyden_nand::Keeps;
 
-/// What an FTL must be ready for.
+/// Failures that an FTL must be ready for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Durability {
     /// The power may be cut: the medium holds what recovery reads.

@@ -7,7 +7,7 @@ use super::data::unit_of;
 use super::ftl::Ftl;
 use super::programs::ProgramCause;
 
-/// What ended, as far as the caller is concerned.
+/// The operation that ended, as far as it concerns the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// A host read; its tag.

@@ -50,7 +50,7 @@ pub struct Ftl<C: Content> {
     pub(super) stats: FtlStats,
 }
 
-/// What DRAM holds.
+/// The contents of DRAM.
 struct Dram {
     data: Data,
     programs: Programs,
@@ -60,7 +60,7 @@ struct Dram {
 }
 
 impl Dram {
-    /// What a drive with `lpns` logical units knows of its medium before it has recovered.
+    /// The state of a drive with `lpns` logical units before it has recovered its medium.
     fn new<C: Content>(
         config: &Config,
         lpns: u32,

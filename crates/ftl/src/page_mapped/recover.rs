@@ -8,7 +8,7 @@ use crate::dump_area::{DumpImage, Root};
 use crate::map::{LogRoot, MapPage, SavedPage, decode_records};
 use crate::recovery::{Reads, Recovered, Step, StepName};
 
-/// What the medium holds of the table.
+/// The parts of the table that the medium holds.
 struct Found<C> {
     dump: Option<DumpImage<C>>,
     /// By mapping page: what its newest copy on flash says.
@@ -28,7 +28,7 @@ impl<C> Found<C> {
         self.dump.iter().flat_map(|dump| &dump.map_pages)
     }
 
-    /// What flash or the dump holds of `page`.
+    /// The newest copy of `page` on flash or in the dump.
     fn saved(&self, page: MapPage) -> Option<&SavedPage> {
         let dumped = self.dumped_pages().rev().find(|(other, _)| *other == page);
         dumped.map(|(_, saved)| saved).or(self.saved[page.index()].as_ref())
@@ -86,9 +86,9 @@ impl<C: Content> Recovery<'_, C> {
         blocks.map(|block| (block, self.ftl.blocks().state(block)))
     }
 
-    /// What it takes to find the last dump, and where mapping pages lie. One page of each block of the
-    /// dump area tells whether there is a dump; its root says the rest. Mapping pages, and pages of the
-    /// journal, are found by the out-of-band areas of their blocks.
+    /// The reads that find the last dump, and the places of mapping pages. One page of each block
+    /// of the dump area tells whether there is a dump; its root says the rest. Mapping pages, and
+    /// pages of the journal, are found by the out-of-band areas of their blocks.
     fn find_checkpoint(&self) -> Step {
         let mut reads = Reads::none(&self.ftl.medium);
         for (block, state) in self.all_blocks() {
@@ -271,7 +271,7 @@ impl<C: Content> Recovery<'_, C> {
         Some(reads.step(StepName::ReplayJournal, &self.ftl.medium, units))
     }
 
-    /// What it takes to find where each open block goes on: a search by halves over its pages.
+    /// The reads that find the end of each open block: a search by halves over its pages.
     fn open_blocks(&self) -> Step {
         let mut reads = Reads::none(&self.ftl.medium);
         let each = u64::from(self.ftl.geometry().pages_per_block().ilog2() + 1);

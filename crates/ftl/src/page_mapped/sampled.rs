@@ -35,7 +35,7 @@ const STREAM: StreamId = StreamId(0);
 /// The version of all data: there is one copy of each unit.
 const VERSION: u64 = 1;
 
-/// What the closed blocks of a die are to hold.
+/// The contents that the closed blocks of a die are to have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DieShare {
     /// How many there are.

@@ -23,7 +23,7 @@ impl<C: Content> Ftl<C> {
         self.check_conservation()
     }
 
-    /// What is valid in the blocks that wait to be erased has been read, and waits to be programmed:
+    /// Valid units of blocks that wait to be erased have been read, and wait to be programmed:
     /// else they would wait for ever.
     fn check_collections(&self) -> Result<(), Violation> {
         if !self.programs.is_empty() {

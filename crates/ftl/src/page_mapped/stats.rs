@@ -1,4 +1,4 @@
-//! What the FTL counts.
+//! Counters of the FTL.
 
 use leyden_sim::counters;
 use schemars::JsonSchema;
@@ -77,7 +77,7 @@ impl Reads {
 }
 
 counters! {
-    /// What garbage collection of data counts.
+    /// Counters of garbage collection of data.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct GcStats {
         /// Blocks chosen.
@@ -94,7 +94,7 @@ counters! {
 }
 
 counters! {
-    /// What the FTL counts since it was made.
+    /// Counters of the FTL since it was made.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
     pub struct FtlStats {
         /// Page programs. Those of the mapping table's journal are among those of mapping pages.

@@ -1,4 +1,4 @@
-//! What is wrong with a state.
+//! Violations of a state's invariants.
 
 use thiserror::Error;
 

@@ -38,7 +38,7 @@ impl DumpBlocks for Blocks {
 }
 
 impl Blocks {
-    /// What `medium` holds, before it is known which blocks are in zones: those that hold data are
+    /// The blocks of `medium`, before it is known which are in zones: those that hold data are
     /// handed to `with_data`.
     pub(super) fn new<C: Content>(
         medium: &Medium<C>,
@@ -74,7 +74,7 @@ impl Blocks {
         }
     }
 
-    /// Nobody needs what `block` holds.
+    /// Queues `block`, whose data is not needed, to be erased.
     pub(super) fn erase_later(&mut self, die: DieId, block: BlockId) {
         self.dies[die.index()].to_erase.push_back(block);
     }

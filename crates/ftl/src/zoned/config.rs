@@ -79,14 +79,14 @@ impl Default for Config {
     }
 }
 
-/// What the configuration comes to on flash of a shape. All in mapping units but where it says so.
+/// The zones of the configuration on flash of a shape. All in mapping units but where it says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneShape {
     /// Zones.
     pub zones: u32,
     /// From the beginning of a zone to the next.
     pub size: u32,
-    /// What can be written to a zone.
+    /// Writable units of a zone.
     pub capacity: u32,
     /// Dies of a zone.
     pub dies_per_zone: u32,

@@ -13,7 +13,7 @@ use super::{Config, ZoneId, ZoneShape, ZoneState, ZoneTable};
 use crate::dump_area::DumpArea;
 use crate::page_mapped::{Durability, FtlStats};
 
-/// What a page on its way to flash holds.
+/// The contents of a page in flight to flash.
 #[derive(Clone, Copy, Debug)]
 struct PageOnTheWay {
     zone: ZoneId,
@@ -36,7 +36,7 @@ pub struct PageEnded {
     pub failed: bool,
 }
 
-/// What a flash operation was for.
+/// The purpose of a flash operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// A read for the host, with the caller's tag.
@@ -68,7 +68,7 @@ pub struct ZonedFtl<C: Content> {
     pub(super) stats: FtlStats,
 }
 
-/// What DRAM holds of the blocks, from the medium alone.
+/// The state of the blocks in DRAM, from the medium alone.
 fn blocks_of<C: Content>(medium: &Medium<C>, keep: u32) -> (Blocks, Vec<BlockId>, DumpArea) {
     let mut found = Vec::new();
     let blocks = Blocks::new(medium, keep, |block| found.push(block));
@@ -88,7 +88,7 @@ pub(super) fn dumps_of<C: Content>(medium: &Medium<C>) -> DumpArea {
 }
 
 impl<C: Content> ZonedFtl<C> {
-    /// What the medium of a drive that must stand `durability` keeps.
+    /// The parts of pages that the medium of a drive that must stand `durability` keeps.
     pub const fn keeps(durability: Durability) -> Keeps {
         Keeps {
             meta: durability.power_cuts,
@@ -141,7 +141,7 @@ impl<C: Content> ZonedFtl<C> {
     pub fn into_medium(self) -> Medium<C> {
         self.medium
     }
-    /// What the configuration comes to.
+    /// The zones of the configuration.
     #[inline]
     pub const fn shape(&self) -> &ZoneShape {
         &self.shape
@@ -318,7 +318,7 @@ impl<C: Content> ZonedFtl<C> {
         self.medium.read(now, page, units, true, tag);
     }
 
-    /// Nobody needs the data of `zone` any more. Its state is the caller's business.
+    /// Drops the data of `zone`. Its state is the caller's business.
     pub fn drop_data(&mut self, zone: ZoneId) {
         let geometry = *self.geometry();
         let body = std::mem::take(&mut self.bodies[zone.index()]);
@@ -443,5 +443,5 @@ impl<C: Content> ZonedFtl<C> {
     }
 }
 
-/// What the blocks of zones are used for.
+/// The use of the blocks of zones.
 pub(super) const DATA: BlockUse = BlockUse { kind: PageKind::Data, stream: 0 };

@@ -1,4 +1,5 @@
-//! What a power cut saves, and the way back: the zone table from the dump, and the zones' data.
+//! The saved state of a zoned drive after a power cut, and its recovery: the zone table from the
+//! dump, and the zones' data.
 
 use leyden_nand::{BlockId, Content, DieId, Health, Lpn, PageKind, Ppa, Ppn};
 
@@ -15,7 +16,7 @@ use crate::recovery::{Reads, Step, StepName};
 pub struct RecoveredZones<C> {
     /// In the order they were taken.
     pub steps: Vec<Step>,
-    /// What the dump held: to be put back into the buffer.
+    /// Units of the dump, to be put back into the buffer.
     pub units: Vec<RecoveredUnit<C>>,
     /// The zone table was lost, and found again by a scan.
     pub is_scanned: bool,
@@ -29,7 +30,7 @@ pub struct RecoveredUnit<C> {
     /// Counted from the zone's beginning. At or above the write pointer, it was in the zone's Zone Random
     /// Write Area.
     pub unit: u32,
-    /// What it holds.
+    /// Its content.
     pub content: C,
 }
 
@@ -192,7 +193,8 @@ impl<C: Content> ZonedFtl<C> {
         reads.step(StepName::FindCheckpoint, &self.medium, 0)
     }
 
-    /// What the last dump holds: the zone table, unless it was not written whole, and units of the host's.
+    /// The contents of the last dump: the zone table, unless it was not written whole, and units of
+    /// the host's.
     fn read_dump(&self, steps: &mut Vec<Step>) -> (Option<Vec<ZoneRoot>>, Vec<(Lpn, C)>) {
         let pages = self.dumps.pages(&self.medium);
         let roots = pages.iter().filter(|(_, page)| page.kind == PageKind::Root);
@@ -307,8 +309,8 @@ impl<C: Content> ZonedFtl<C> {
         (unit < self.shape.capacity).then_some((unit, count))
     }
 
-    /// What was programmed in place while the power failed, from page `listed` of the last set on, continues
-    /// the zone. Pages before may hold what an earlier cut has given up.
+    /// Pages that were programmed in place while the power failed, from page `listed` of the last
+    /// set on, continue the zone. Pages before may be ones that an earlier cut has given up.
     fn find_new_pages(&self, zone: ZoneId, body: &mut Body, listed: u32, settled: &mut u32) {
         let Some(at) = body.sets.len().checked_sub(1) else { return };
         let per_page = self.geometry().units_per_page();
@@ -377,7 +379,7 @@ impl<C: Content> ZonedFtl<C> {
         for block in self.bodies.iter().flat_map(Body::blocks) {
             is_owned[block.index()] = true;
         }
-        // What a set has not begun is erased, and was taken for free.
+        // Blocks that a set has not begun are erased, and were taken for free.
         self.blocks.retain(|block| !is_owned[block.index()]);
         let known: Vec<BlockId> = self.blocks.all().collect();
         for block in known {

@@ -35,7 +35,7 @@ pub fn zone_root_bytes(shape: &ZoneShape, blocks: u32) -> u64 {
         + u64::from(blocks) * (SET_BYTES + BLOCK_BYTES)
 }
 
-/// What a root says of a zone.
+/// A zone's entry in a root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ZoneRoot {
     pub(super) state: ZoneState,
@@ -140,7 +140,7 @@ pub(super) fn encode(zones: &[ZoneRoot], pages: u32) -> Vec<Box<[u8]>> {
     parts
 }
 
-/// What [`encode`] gave, from all its parts in order; `None` if some are missing.
+/// Decodes all parts of [`encode`] in order; `None` if some are missing.
 pub(super) fn decode(parts: &[&[u8]]) -> Option<Vec<ZoneRoot>> {
     let bytes = parts.concat();
     let mut rest = &bytes[..];

@@ -10,7 +10,8 @@ use super::body::Body;
 use super::ftl::{ZonedFtl, dumps_of};
 use super::zones::ZoneTableState;
 
-/// What outlives an idle moment: borrowed to save it, owned when loaded. Counters start at zero.
+/// The state that outlives an idle moment: borrowed to save it, owned when loaded. Counters start
+/// at zero.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "C: Content")]
 pub struct ZonedFtlState<'a, C: Content> {

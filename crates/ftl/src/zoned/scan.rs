@@ -68,7 +68,7 @@ impl<C: Content> ZonedFtl<C> {
         Some(FoundPage { zone, version, first, units, block, page })
     }
 
-    /// What `pages` say of a zone. They are in the order they were programmed.
+    /// The state of a zone according to `pages`. They are in the order they were programmed.
     fn scanned_zone(&mut self, id: ZoneId, pages: &[FoundPage], active: &mut u32) -> ZoneRoot {
         let generation = pages.last().map_or(0, |page| page.version.generation());
         let newest: Vec<&FoundPage> =

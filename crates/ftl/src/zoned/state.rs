@@ -25,7 +25,7 @@ pub enum ZoneState {
     Offline,
 }
 
-/// What can be done to a zone.
+/// An action on a zone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ZoneAction {
     /// Write, Write Zeroes, Zone Append, destination of a Copy: some of it, but not the last block.
@@ -224,7 +224,7 @@ impl ZoneAction {
 mod tests {
     use super::*;
 
-    /// What holds for every cell, whatever it says.
+    /// Rules of every cell.
     #[test]
     fn every_cell_keeps_the_rules() {
         use ZoneAction as A;

@@ -5,7 +5,7 @@ use leyden_nand::{Content, Ppa};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
 
-/// What units hold.
+/// The content of units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Nothing;
 impl Content for Nothing {}

@@ -3,7 +3,7 @@
 /// Marks zeroes that were written, beside the stamp of what has written them.
 const ZEROES: u64 = 1 << 63;
 
-/// What a unit holds that Write Zeroes with `stamp` has written.
+/// The content of a unit that Write Zeroes with `stamp` has written.
 pub(super) const fn zeroes(stamp: u64) -> u64 {
     stamp | ZEROES
 }
@@ -21,7 +21,7 @@ pub(super) const fn reads_as(known: u64, found: u64) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Write {
     pub(super) stamp: u64,
-    /// What its first unit holds then: the stamp, but of a copy.
+    /// The content of its first unit then: the stamp, but of a copy.
     pub(super) head: u64,
     /// `None` of an append, whose place only its end tells.
     pub(super) first: Option<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Write {
     pub(super) at_once: bool,
 }
 
-/// What had been submitted to a zone when it was reset, or when the power failed.
+/// The units submitted to a zone when it was reset, or when the power failed.
 #[derive(Clone, Default)]
 pub(super) struct Earlier {
     pub(super) units: Vec<u64>,

@@ -76,7 +76,8 @@ impl ZoneOracle {
         if it.had_area {
             return self.judge_with_holes(zone, seen);
         }
-        // What it held when it had an area may come back with its holes, if the drive forgot its zones.
+        // Contents of the time when it had an area may come back with their holes, if the drive
+        // forgot its zones.
         let end = seen.end();
         let with_holes = |earlier: &&Earlier| earlier.had_area && earlier.begins(seen.content, end);
         if it.is_uncertain && it.before.iter().any(|earlier| with_holes(&earlier)) {

@@ -17,7 +17,7 @@ pub enum ZoneStands {
     Offline,
 }
 
-/// What is done to a zone.
+/// A change of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneChange {
     /// Reset.
@@ -30,7 +30,7 @@ pub enum ZoneChange {
     Commit(u32),
 }
 
-/// What was seen of a zone after a power cut.
+/// A zone as it was read after a power cut.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneSeen<'a> {
     /// Its state.
@@ -39,7 +39,7 @@ pub struct ZoneSeen<'a> {
     pub write_pointer: Option<u32>,
     /// It has a Zone Random Write Area.
     pub has_area: bool,
-    /// What its units hold, all up to its capacity; 0 is zeroes.
+    /// The contents of its units, all up to its capacity; 0 is zeroes.
     pub content: &'a [u64],
 }
 
@@ -48,13 +48,13 @@ pub struct ZoneSeen<'a> {
 pub struct ZoneViolation {
     /// Which zone.
     pub zone: u32,
-    /// What is wrong.
+    /// The fault.
     pub problem: ZoneProblem,
     /// The story.
     pub message: String,
 }
 
-/// What is wrong with a zone.
+/// The fault of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneProblem {
     /// It ends before what was promised.

@@ -19,7 +19,7 @@ struct Waiting {
     outcome: Option<Result<Done, DirectError>>,
 }
 
-/// What has the drive.
+/// The owner of the drive.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) drive: Drive,

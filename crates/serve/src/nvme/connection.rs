@@ -43,7 +43,7 @@ pub(crate) enum ConnectionError {
     Overdue,
 }
 
-/// What can be reached of the client, once the session has begun.
+/// The way to the client, once the session has begun.
 struct Way {
     out: Outbox,
     socket: Socket,
@@ -75,7 +75,7 @@ pub(crate) struct Request {
 /// A command with its data, and who is told how it ends.
 pub(super) struct Command {
     pub(super) sqe: Sqe,
-    /// What it asks for, of an I/O queue's; parsed once, before its data comes.
+    /// The I/O command, on an I/O queue; parsed once, before its data comes.
     pub(super) io: Option<Io>,
     pub(super) data: Vec<u8>,
     pub(super) replier: Replier,

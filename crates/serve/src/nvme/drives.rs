@@ -1,4 +1,4 @@
-//! What a drive is as a namespace, and how it is.
+//! A drive as a namespace, and its health.
 
 use leyden_image::Device;
 use leyden_nvme::{Health, Namespace, ZoneSeen, Zones};
@@ -78,7 +78,7 @@ impl Found {
         guid[..8].copy_from_slice(&number_of(&[&self.path, name]).to_be_bytes());
         guid[8..].copy_from_slice(&number_of(&[name, &self.path, "namespace"]).to_be_bytes());
         let blocks = blocks(it.capacity_bytes);
-        // What is not all protected is a cache whose data a power cut may take.
+        // A buffer that is not all protected is a cache whose data a power cut may take.
         let has_cache = it.region != 2;
         Namespace { block_bytes, blocks, unit_bytes: it.unit_bytes, has_cache, guid, zones }
     }

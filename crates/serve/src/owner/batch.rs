@@ -41,7 +41,7 @@ impl Batch {
         (self.asks, self.ready)
     }
 
-    /// What is in it came in then, if nothing did before.
+    /// Notes the arrival of its contents, if none came in before.
     pub(crate) fn came_in(&mut self, at: Instant) {
         self.ready.get_or_insert(at);
     }

@@ -118,7 +118,7 @@ pub(crate) trait Protocol: Sized {
     type Request: Copy + Send + 'static;
     /// Why the connection ends.
     type Error: From<io::Error>;
-    /// What is settled before a client is let in, by all clients of a listener.
+    /// The state of all clients of a listener before one is let in.
     type Front;
     /// The length of a request without its payload, or of its beginning.
     const HEAD_BYTES: usize;
@@ -151,11 +151,11 @@ pub(crate) trait Protocol: Sized {
     fn has_room(_: &Self::Request) -> bool {
         false
     }
-    /// What came before its payload, which is to stand behind.
+    /// The bytes that came before its payload, which is to stand behind them.
     fn payload_so_far(&mut self, _: &Self::Request) -> Vec<u8> {
         Vec::new()
     }
-    /// What follows it.
+    /// The next steps for it.
     fn turn(
         &mut self,
         request: Self::Request,
@@ -166,7 +166,7 @@ pub(crate) trait Protocol: Sized {
     fn refused(&mut self, request: &Self::Request) -> Encoded;
 }
 
-/// What follows a request.
+/// The next step for a request.
 pub(crate) enum Step {
     /// The drive is asked.
     Ask(Ask),
@@ -178,13 +178,13 @@ pub(crate) enum Step {
 
 /// A protocol each of whose requests asks one drive one thing.
 pub(crate) trait Single: Protocol {
-    /// What replies depend on.
+    /// The terms that replies depend on.
     type Terms: Copy + Send + 'static;
-    /// What replies depend on.
+    /// The terms that replies depend on.
     fn terms(&self) -> Self::Terms;
-    /// What follows it.
+    /// The next step for it.
     fn step(&self, request: &Self::Request, payload: Vec<u8>, drive: &Handle) -> Step;
-    /// What is answered without a command.
+    /// The answer without a command.
     fn report(&self, request: &Self::Request, drive: &Handle) -> Encoded;
     /// The reply with `answer`.
     fn encode(terms: Self::Terms, request: &Self::Request, answer: Answer) -> Encoded;

@@ -337,7 +337,7 @@ impl Queue {
     }
 }
 
-/// What a queue is connected with.
+/// The fields of a queue's Connect.
 #[derive(Clone, Copy)]
 pub(crate) struct Connect<'a> {
     pub(crate) subsystem: &'a str,

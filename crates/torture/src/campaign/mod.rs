@@ -29,7 +29,7 @@ use crate::{Coverage, Failure, Options, Outcome, Tally, run};
 /// How often the state is saved and the caller told.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// What to run.
+/// The seeds to run, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Campaign {
     /// The kind of drive.
@@ -56,7 +56,7 @@ pub struct Failed {
     pub failure: Failure,
 }
 
-/// What a campaign has found.
+/// The results of a campaign.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// Seeds that were run.
@@ -69,9 +69,9 @@ pub struct Summary {
     pub cuts_per_s: f64,
     /// Fingerprint of all runs.
     pub digest: String,
-    /// What else was done.
+    /// Counts of everything else.
     pub tally: Tally,
-    /// What was reached, and how often.
+    /// Coverage points, and how often each was hit.
     pub coverage: Coverage,
     /// The seeds that failed, in order.
     pub failed: Vec<Failed>,

@@ -1,4 +1,4 @@
-//! What a campaign has done so far, kept in a file so that it can go on after an interruption.
+//! A campaign's state, kept in a file so that it can continue after an interruption.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const MOST: u64 = 1 << 53;
 pub struct State {
     /// The format's version.
     leyden_torture_campaign: u32,
-    /// What turns a seed into options.
+    /// The version of the draws, which turn a seed into options.
     draw_version: u32,
     /// The program's version.
     program: String,
@@ -37,7 +37,7 @@ pub struct State {
     failed: Vec<Failed>,
 }
 
-/// What makes a campaign the one that it is.
+/// The identity of a campaign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Begun {
@@ -71,7 +71,7 @@ pub enum StateError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         problem: String,
     },
     /// Another campaign uses it.
@@ -99,7 +99,7 @@ pub enum StateError {
     Other {
         /// The file.
         path: PathBuf,
-        /// What differs.
+        /// The difference.
         problem: String,
     },
 }

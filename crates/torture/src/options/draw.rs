@@ -80,8 +80,8 @@ impl Options {
     }
 }
 
-/// What was added to drives since their draws were settled: each from a generator of its own, so that no other draw
-/// changes.
+/// Options added since the draws of drives were settled: each from a generator of its own, so that
+/// no other draw changes.
 fn draw_variations(device: &mut Config, seed: u64) {
     if coin(&mut rng(seed, "copies")) {
         device.ftl.map.copies = Copies::Dirty;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chance::{coin, spread};
 
-/// What commands go through on their way to the drive.
+/// The host layers between commands and the drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {

@@ -30,7 +30,7 @@ use crate::traced::Grain;
 pub struct Options {
     /// Where commands and the drive's own chances come from.
     pub seed: u64,
-    /// What its content tells apart.
+    /// The grain of its content.
     #[serde(default)]
     pub grain: Grain,
     /// The drive.
@@ -38,13 +38,13 @@ pub struct Options {
     /// The host layers above it; none, for most seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
-    /// What the host does.
+    /// The host's work.
     pub work: Work,
     /// From one power cut to the next.
     pub rounds: Vec<Round>,
 }
 
-/// What the host does.
+/// The host's work.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
@@ -124,7 +124,7 @@ pub struct Round {
     pub early: bool,
     /// Assert the drive's invariants after recovery.
     pub check: bool,
-    /// What is read back after the recovery, before anything else.
+    /// The reads after the recovery, before anything else.
     pub verify: Verify,
 }
 
@@ -185,7 +185,7 @@ pub enum Cut {
     Never,
 }
 
-/// What is read back after a recovery.
+/// The reads after a recovery.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verify {

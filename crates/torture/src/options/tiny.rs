@@ -11,7 +11,7 @@ use super::device::most_capacity;
 use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::traced::Grain;
 
-/// What differs from one tiny drive to the next; `None` is a name that is not known.
+/// The differences between tiny drives; `None` is a name that is not known.
 pub(crate) struct Policies {
     pub(crate) region: Region,
     pub(crate) protection: Option<ProtectionConfig>,

@@ -1,4 +1,4 @@
-//! What a bank holds, worked out from its parts and voltages.
+//! The energy of a bank, worked out from its parts and voltages.
 
 use leyden_power::{BankConfig, Part};
 use leyden_sim::Power;

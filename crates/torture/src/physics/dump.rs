@@ -30,7 +30,7 @@ impl Fate {
     }
 }
 
-/// What is left in the bank.
+/// The energy left in the bank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bank {
     /// `None` is as much as it takes.

@@ -1,4 +1,4 @@
-//! What physics can save of a drive at a power cut, worked out apart from the drive.
+//! The physics of a power cut, worked out apart from the drive: the data that can be saved.
 //!
 //! **What lives here**: the energy of the bank ([`bank`]), how far a dump gets with it ([`dump`]), and what the way back
 //! takes ([`recovery`]). A run compares what a drive says that it lost with that, page by page ([`Physics::check`]). **What doesn't**:
@@ -62,7 +62,7 @@ pub(crate) struct Expected {
     unplaced: usize,
     /// The drive recovers, or can only be read: nothing changes.
     pub(crate) is_quiet: bool,
-    /// What is in flight gets to its end, as far as the energy reaches.
+    /// Programs in flight that end, as far as the energy reaches.
     pub(crate) ended_programs: u64,
     has: Has,
 }
@@ -76,7 +76,7 @@ struct Begun {
     ended: u64,
 }
 
-/// What kinds of pages there are to dump.
+/// The kinds of pages to dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Has {
     roots: usize,
@@ -144,7 +144,7 @@ impl Physics {
         })
     }
 
-    /// What a cut of `drive` at `now` must lose. `None` without a power table.
+    /// The losses that a cut of `drive` at `now` must have. `None` without a power table.
     ///
     /// # Errors
     /// If what the drive means to dump wastes its energy.
@@ -193,7 +193,8 @@ impl Physics {
         Ok(Some(expected))
     }
 
-    /// What is on its way at the cut: those that still end, and the bank and the dies after them.
+    /// Settles the operations in flight at the cut: those that still end, and the bank and the dies
+    /// after them.
     fn settle_all(
         &self,
         now: Time,
@@ -252,7 +253,7 @@ impl Physics {
         if let Kind::Program(_) = op.operation.kind {
             let rest_ns = u128::from(end.as_ns().saturating_sub(now.as_ns()));
             if rest_ns == 0 || bank.start(rest_ns, self.program_pj) {
-                // What of it is still to be transferred holds the channel.
+                // The units still to be transferred hold the channel.
                 plan.hold(die, rest_ns, rest_ns.saturating_sub(self.program_ns));
                 return true;
             }

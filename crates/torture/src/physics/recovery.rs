@@ -45,7 +45,7 @@ struct Step {
     ns: u128,
 }
 
-/// What a recovery must take.
+/// The steps that a recovery must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Derived {
     steps: Vec<Step>,
@@ -132,7 +132,7 @@ fn dump_blocks<C: Content>(medium: &Medium<C>) -> impl Iterator<Item = BlockId> 
     })
 }
 
-/// What a block that can be read is used for.
+/// The use of a block that can be read.
 fn kind_of<C: Content>(medium: &Medium<C>, block: BlockId) -> Option<PageKind> {
     let used_for = medium.used_for(block).map(|used_for| used_for.kind);
     used_for.filter(|_| medium.health(block) != Health::Bad)
@@ -150,7 +150,7 @@ fn number_of(page: &MetaPage) -> Option<u64> {
     page.bytes.first_chunk().map(|number| u64::from_le_bytes(*number))
 }
 
-/// What the root of a dump lists.
+/// The contents list of a dump's root.
 struct Root {
     map_pages: BTreeSet<u64>,
     /// The first record of the journal that is wanted, and the next to be written.
@@ -197,7 +197,7 @@ impl WayBack {
         })
     }
 
-    /// What a conventional drive that holds this must read to come back.
+    /// The reads of a conventional drive with this medium in its recovery.
     pub(crate) fn conventional<C: Content>(&self, medium: &Medium<C>) -> Derived {
         let dump = last_dump(medium);
         let root = Root::of(&dump);
@@ -382,7 +382,7 @@ fn newest_map_pages<C: Content>(medium: &Medium<C>) -> BTreeMap<u64, Ppn> {
     newest.into_iter().map(|(page, (_, place))| (page, place)).collect()
 }
 
-/// What a block was at a moment.
+/// The state of a block at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     kind: Option<PageKind>,
@@ -398,7 +398,7 @@ struct Seen {
 pub(crate) struct Blocks {
     all: Vec<Seen>,
     counted: u64,
-    /// What a recovery that has just begun says that its erases take.
+    /// The time of its erases according to a recovery that has just begun.
     said: Span,
 }
 

@@ -1,4 +1,4 @@
-//! What commands end with, and whether they may.
+//! Ends of commands: the status of each, and whether it may be that.
 //!
 //! A command fails for a cause that the run can see for itself: it was made fail on its way to the drive, or
 //! blocks of the flash have gone bad and what is left cannot hold what the drive has to.
@@ -157,7 +157,7 @@ where
         units.flat_map(|unit| unit * each..(unit + 1) * each).collect()
     }
 
-    /// What was lost reads as something that flash had held when the power failed.
+    /// Lost units read as a version that flash had held when the power failed.
     fn check_lost(&mut self, request: &Request) -> Result<(), Trouble> {
         let first = (request.lba / self.host.sectors_per_grain) as u32;
         for (grain, &stamp) in (first..).zip(&self.stamps) {

@@ -31,13 +31,13 @@ use runner::Runner;
 /// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// What was done.
+    /// The counts of the run.
     pub tally: Tally,
-    /// What of all that can be was reached.
+    /// The coverage points that it hit.
     pub coverage: Coverage,
     /// Fingerprint of everything that the drive did and answered.
     pub digest: u64,
-    /// What went wrong, if anything; the run ended there.
+    /// The failure, if there is one; the run ended there.
     pub failure: Option<Failure>,
 }
 
@@ -59,7 +59,7 @@ pub trait Inspected<P: Payload> {
     fn judge(&self) -> Result<(), String> {
         Ok(())
     }
-    /// What it has done in the run that is counted by name, if it cannot be looked into.
+    /// Its own coverage points in the run, if it cannot be looked into.
     fn points(&self) -> Vec<Point> {
         Vec::new()
     }

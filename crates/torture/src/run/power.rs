@@ -155,7 +155,7 @@ where
         Err(Trouble { kind: Kind::Unjustified, message })
     }
 
-    /// What the cut must lose. `None` if the drive cannot be looked into.
+    /// The losses that the cut must have. `None` if the drive cannot be looked into.
     fn expect(&mut self, at: Time) -> Result<Option<Expected>, Trouble> {
         let (Some(physics), Some(ssd)) = (&self.physics, self.ssd()) else { return Ok(None) };
         if !self.is_up() || ssd.is_read_only() {
@@ -266,7 +266,7 @@ where
         }
     }
 
-    /// What flash holds of `units`, in every copy that can be read.
+    /// The contents of `units` on flash, in every copy that can be read.
     fn copies(&self, units: &[u32]) -> Vec<(u32, Vec<u64>)> {
         let Some(ssd) = self.ssd() else { return Vec::new() };
         let medium = ssd.medium();
@@ -411,7 +411,7 @@ fn unjustified(message: String) -> Trouble {
     Trouble { kind: Kind::Unjustified, message }
 }
 
-/// What an operation on its way is.
+/// The coverage point of an operation in flight.
 fn point_of<P: TracedPayload>(ssd: &Ssd<P>, op: &Interrupted) -> Point {
     match op.operation.kind {
         Flash::Erase(_) => Point::CutErase,

@@ -1,4 +1,4 @@
-//! What drives a run: the source of a phase's commands, and the condition that ends it.
+//! The loop of a run: the source of a phase's commands, and the condition that ends it.
 
 use std::collections::BTreeMap;
 
@@ -43,12 +43,12 @@ pub(crate) struct Runner<'a, P: TracedPayload, D> {
     pub(super) stamps: Vec<u64>,
 }
 
-/// What the host has in flight, and its chances.
+/// The host's commands in flight, and its chances.
 #[derive(Clone, Debug)]
 pub(super) struct HostSide {
     /// When the host looks late.
     late: Rng,
-    /// What it announces.
+    /// The host's announcements.
     hints: Rng,
     pub(super) in_flight: u32,
     /// Those in flight that the oracle knows, by number; each with how many commands had been made fail on
@@ -58,7 +58,7 @@ pub(super) struct HostSide {
     pub(super) awaited: Option<Id>,
     /// Steps since a command ended.
     events: u64,
-    /// What was made fail on its way to the drive.
+    /// Commands that were made fail on their way to the drive.
     pub(super) faults: FaultLog,
     /// How many had been made fail when the last FLUSH to end was submitted.
     pub(super) faults_at_flush: usize,
@@ -69,7 +69,7 @@ pub(super) struct HostSide {
     pub(super) unit_sectors: u64,
 }
 
-/// What the run knows of the drive's power.
+/// The run's knowledge of the drive's power.
 #[derive(Clone, Debug)]
 pub(super) struct PowerSide {
     /// When the drive is ready. Until then, a cache may look many times whether it can write.
@@ -78,7 +78,7 @@ pub(super) struct PowerSide {
     pub(super) is_up: bool,
     /// When the dump of the last cut has ended.
     pub(super) dump_end: Time,
-    /// What lost grains may read as.
+    /// The stamps that lost grains may read as.
     pub(super) left: BTreeMap<u32, Vec<u64>>,
     /// The number of the last command before the last cut.
     pub(super) last_before_cut: u64,
@@ -228,7 +228,7 @@ where
             let recovery = ready.since(self.drive.now());
             let at = self.drive.now() + Span::from_ns(share.of(recovery.as_ns()));
             if round.early {
-                // What waits for the recovery is cut off with it.
+                // Commands that wait for the recovery are cut off with it.
                 let request = self.commands.look(!round.number, u64::from(self.host.in_flight));
                 self.submit(request);
             }
@@ -364,8 +364,7 @@ where
         id
     }
 
-    /// What the drive does with `request`, in the oracle's grains: a trim leaves units alone that it covers
-    /// in part.
+    /// The effect of `request` in the oracle's grains: a trim leaves units alone that it covers in part.
     fn as_seen_by_oracle(&self, request: &Request) -> Request {
         let HostSide { sectors_per_grain, unit_sectors, .. } = self.host;
         if request.op != Op::Trim || sectors_per_grain == unit_sectors {

@@ -27,7 +27,7 @@ const fn bit(zone: u32) -> u64 {
 }
 
 impl Held {
-    /// What `pending` may take, once it has arrived.
+    /// The resources that `pending` may take, once it has arrived.
     pub(super) const fn by(pending: &Pending) -> Self {
         let (zone, open, area) = match pending {
             Pending::Write { zone, .. }
@@ -67,7 +67,7 @@ impl Held {
         self.open &= !bit(zone);
     }
 
-    /// What is left of `zone` by a power cut.
+    /// The state of `zone` after a power cut.
     pub(super) const fn recovered(&mut self, zone: u32, is_active: bool, has_area: bool) {
         self.release(zone);
         if is_active {
@@ -101,7 +101,7 @@ pub(super) fn has_few_blocks<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
     erased <= kept + zones * blocks_of_zone(ssd)
 }
 
-/// What flash holds of a zone.
+/// The part of a zone on flash.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct OnFlash {
     /// The blocks that hold some of it.
@@ -111,8 +111,8 @@ pub(super) struct OnFlash {
     pub(super) units: u32,
 }
 
-/// What flash holds of each of the first `zones` zones. Blocks that are to be erased count as well: a drive that is short of
-/// blocks has none.
+/// The part of each of the first `zones` zones on flash. Blocks that are to be erased count as
+/// well: a drive that is short of blocks has none.
 pub(super) fn on_flash<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> Vec<OnFlash> {
     let (medium, geometry, size) = (ssd.medium(), ssd.geometry(), ssd.zone_shape().size);
     let mut found = vec![OnFlash::default(); zones as usize];

@@ -1,4 +1,4 @@
-//! What the host of a zoned drive does next.
+//! The next command of a zoned drive's host.
 
 use leyden_device::{Command, CopyRange, Lba, SECTOR_BYTES, Stamp, ZoneAction, ZoneFilter};
 use leyden_oracle::zones::{ZoneChange, ZoneOracle};

@@ -55,7 +55,7 @@ pub struct ZonedOptions {
 }
 
 impl ZonedOptions {
-    /// What `seed` draws.
+    /// The options that `seed` draws.
     ///
     /// # Panics
     /// If it draws no drive that can be built.

@@ -36,7 +36,7 @@ pub struct ZonedBlockOptions {
 }
 
 impl ZonedBlockOptions {
-    /// What `seed` draws.
+    /// The options that `seed` draws.
     ///
     /// # Panics
     /// If it draws no device that can be.

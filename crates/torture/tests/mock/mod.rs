@@ -12,7 +12,7 @@ use leyden_host::{Cut, Powered};
 use leyden_sim::{Span, Time};
 use leyden_torture::{Inspected, Options};
 
-/// What is wrong with it.
+/// The fault of the mock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bug {
     /// Nothing.
@@ -43,7 +43,7 @@ pub(crate) struct Mock {
     unit_sectors: u64,
     buffer: BTreeMap<u32, u64>,
     flash: Vec<u64>,
-    /// What the last dump replaced.
+    /// The entry that the last dump replaced.
     undo: Option<(u32, u64)>,
     queue: VecDeque<(Time, Time, CommandId, Command<Stamp>)>,
     count: u64,

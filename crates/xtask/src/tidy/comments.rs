@@ -7,7 +7,7 @@ use super::source::HOUSES;
 use super::tree::Tree;
 
 /// Comment lines in all crates that begin a sentence with one of [`HEADS`]. Lower it with the count, never raise it.
-const LIMIT: usize = 458;
+const LIMIT: usize = 0;
 /// Words that begin a clause in the place of a noun, or stand for nobody in particular.
 const HEADS: [&str; 6] = ["What", "Whatever", "Who", "Whoever", "Nobody", "Somebody"];
 /// Comments that `tidy` asks for begin with these words.

@@ -1,10 +1,10 @@
-//! What comes of a power cut and of the return of the power.
+//! Outcomes of a power cut and of the return of power.
 
 use leyden_ftl::recovery::Step;
 use leyden_nand::Lpn;
 use leyden_sim::{Bytes, Capacitance, Energy, Span, Time};
 
-/// What a cut costs.
+/// The cost of a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutCost {
     /// The host's data that the drive has promised to keep and that is not on flash.
@@ -18,13 +18,13 @@ pub struct CutCost {
     pub failed_programs: u64,
     /// From the cut until the last program has ended.
     pub time: Span,
-    /// What dump and controller draw until then, programs that were in flight included.
+    /// The energy that dump and controller draw until then, programs that were in flight included.
     pub energy: Energy,
     /// The capacitance that holds this energy.
     pub capacitance: Capacitance,
 }
 
-/// What a cut loses if the bank holds less than it costs.
+/// The loss at a cut if the bank holds less than it costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CutLoss {
     /// The host's data that the drive has promised to keep, and that the dump does not reach.
@@ -34,12 +34,12 @@ pub struct CutLoss {
     pub map_pages: u64,
 }
 
-/// What a power cut has saved and lost.
+/// The dump and the losses of a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PowerLoss {
     /// When.
     pub time: Time,
-    /// What the dump has cost. If something was lost, this is as far as the budget reached.
+    /// The cost of the dump. If data was lost, this is as far as the budget reached.
     pub cost: CutCost,
     /// Energy left in the bank.
     pub energy_left: Energy,

@@ -19,7 +19,7 @@ pub(super) struct Plan<I> {
     pub(super) programs: Vec<Program>,
     /// Items that are not programmed, because the budget is spent or there is no room.
     pub(super) left: Vec<u32>,
-    /// What was on its way, and whether it still ends.
+    /// The operations in flight, and whether each still ends.
     pub(super) interrupted: Vec<(Interrupted, bool)>,
     pub(super) budget: Budget,
 }
@@ -48,7 +48,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         Err(ConfigError::new("nand.faults.factory_bad_blocks", problem))
     }
 
-    /// What a cut at this moment would cost, if the energy reached. Changes nothing.
+    /// The cost of a cut at this moment, if the energy reached. Changes nothing.
     ///
     /// `None` for a drive without `[device.power]`, or one that has no power or recovers.
     pub fn cut_cost(&self) -> Option<CutCost> {
@@ -60,7 +60,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         Some(self.cost_of(supply, &self.plan_dump(supply, self.now, endless)))
     }
 
-    /// What a cut at this moment would lose if the bank held `energy`. Changes nothing.
+    /// The loss of a cut at this moment if the bank held `energy`. Changes nothing.
     ///
     /// `None` as for [`Controller::cut_cost`].
     pub fn cut_loss(&self, energy: Energy) -> Option<CutLoss> {

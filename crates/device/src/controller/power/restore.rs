@@ -55,7 +55,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// When something next happens that only a drive without power, or one that recovers, knows of.
     #[cold]
     pub(in crate::controller) fn next_without_power(&self) -> Option<Time> {
-        // What was refused has ended already.
+        // A refused command has ended already.
         let refused = self.commands.has_refused().then_some(self.now);
         match self.power_state {
             PowerState::Recovering(ready_at) => refused.or(Some(ready_at)),
@@ -63,7 +63,8 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
         }
     }
 
-    /// What happens at `time` on a drive that has no power, or recovers. True if that was all.
+    /// Processes the events of `time` on a drive that has no power, or recovers. True if there are
+    /// no others.
     #[cold]
     pub(in crate::controller) fn advance_without_power(&mut self, time: Time) -> bool {
         if self.commands.has_refused() {

@@ -1,4 +1,4 @@
-//! What a drive must be able to save, and whether its bank reaches.
+//! The drive's demand at a power cut, and whether its bank reaches.
 
 use leyden_ftl::page_mapped::Durability;
 use leyden_nand::Geometry;
@@ -115,7 +115,7 @@ impl PowerSupply {
     pub(super) fn charge_time(&self) -> Span {
         self.supply.bank.charge_time(self.config.charge_power)
     }
-    /// What the bank holds.
+    /// The energy budget of the bank.
     pub(super) fn budget(&self) -> Budget {
         self.supply.budget(&self.config)
     }
@@ -125,7 +125,7 @@ impl PowerSupply {
         Failures::new(self.failure_share, self.config.failed_programs, now)
     }
 
-    /// What the FTL must be ready for with this supply.
+    /// The durability that the FTL must provide with this supply.
     pub(crate) fn durability(supply: Option<&Self>) -> Durability {
         supply.map_or(Durability::default(), |supply| Durability {
             power_cuts: true,

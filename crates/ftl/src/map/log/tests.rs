@@ -7,7 +7,7 @@ use proptest::prelude::*;
 const SHAPE: JournalShape =
     JournalShape { records_per_page: 4, dram_pages: 2, flash_pages: 3, most_pages: 5, dies: 2 };
 
-/// What is left of `log` after a power cut: what lies on flash.
+/// The remainder of `log` after a power cut: the pages on flash.
 fn after_cut(log: &MapLog) -> MapLog {
     let mut left = MapLog::new(log.shape, log.dirty_first.len() as u32, log.keep);
     for (number, place) in log.places() {
@@ -233,7 +233,7 @@ fn cut(log: &mut MapLog, twin: &mut Twin) -> Result<(), TestCaseError> {
     }
     let dumped: Vec<_> =
         log.pages_to_dump(|_| false).into_iter().map(|n| (n, log.records_of(n))).collect();
-    // What capacitors protect, and a page for each die.
+    // Pages that capacitors protect, and one for each die.
     prop_assert!(dumped.len() <= 2 + 2);
     let root = log.root();
     *log = after_cut(log);
@@ -264,7 +264,7 @@ proptest! {
             prop_assert_eq!(log.check(|page| twin.is_dirty(page)), Ok(()));
             prop_assert_eq!(log.tail(), twin.tail());
             prop_assert!(log.unhanded_records() <= 8);
-            // What is needed and not in DRAM is on flash, where it was programmed.
+            // Needed pages that are not in DRAM are on flash, where they were programmed.
             for (number, _) in log.places() {
                 prop_assert_eq!(&log.records_of(number), &twin.on_flash[&number]);
             }

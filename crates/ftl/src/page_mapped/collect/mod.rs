@@ -21,7 +21,7 @@ use crate::page_mapped::table::TableWriter;
 use crate::place::StreamId;
 use crate::{GcConfig, Pace};
 
-/// What a step of garbage collection did.
+/// The effect of a step of garbage collection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GcStep {
     /// Started an operation: the die is busy.
@@ -66,7 +66,7 @@ impl Collection {
     }
 }
 
-/// What a collection works on.
+/// The drive's parts that a collection works on.
 pub(in crate::page_mapped) struct Around<'a, C: Content> {
     pub(in crate::page_mapped) medium: &'a mut Medium<C>,
     pub(in crate::page_mapped) data: &'a mut Data,
@@ -254,7 +254,7 @@ impl Collector {
     ) -> Option<(StreamId, u32)> {
         let collection = &self.dies[die.index()];
         let (victim, _) = collection.victim?;
-        // Whatever is valid in it, and the odd units of the victim before it.
+        // Its valid units, and the odd units of the victim before it.
         let odd = geometry.units_per_page() - 1;
         Some((collection.dest, geometry.pages_for(data.valid_in_block(victim) + odd)))
     }

@@ -20,7 +20,7 @@ use super::{Around, Collector};
 use crate::page_mapped::data::BlockState;
 use crate::place::StreamId;
 
-/// What has come of undoing the copies in a block.
+/// The result of undoing the copies in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TakenBack {
     /// All of them are undone: the block is to be erased.

@@ -1,7 +1,7 @@
 //! The life of blocks: free, open, closed, collected, erased; and when none of that works, bad.
 //!
-//! What a block holds stands on the medium. This is what DRAM keeps of it: each die's pool of free
-//! blocks, how many of them are kept back, the open block of each stream, and counts.
+//! The contents of a block stand on the medium. DRAM keeps each die's pool of free blocks, the
+//! number of blocks kept back, the open block of each stream, and counts.
 
 mod wear;
 
@@ -147,7 +147,7 @@ pub struct Blocks {
     /// The open block of each stream of each die, if it has one.
     open: Vec<Option<BlockId>>,
     streams: u8,
-    /// What each die keeps back when it holds no mapping pages and no dump.
+    /// Blocks that each die keeps back when it holds no mapping pages and no dump.
     kept: KeptBlocks,
 }
 

@@ -94,7 +94,7 @@ impl Data {
     pub(crate) fn victims(&mut self, now: Time, die: DieId) -> DieView<'_> {
         DieView::new(&mut self.index, die, self.ages.at(now))
     }
-    /// What the host has announced.
+    /// The host's announcements.
     pub const fn zombies(&self) -> &Zombies {
         &self.zombies
     }

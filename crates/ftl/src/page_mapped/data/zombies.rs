@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use super::lead::Lead;
 use crate::place::StreamId;
 
-/// What a hint has changed.
+/// The change by a hint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Announced {
-    /// What it names is to be overwritten, which was not known.
+    /// The units are to be overwritten, which was not known.
     New,
     /// That was known.
     Again,
@@ -29,7 +29,7 @@ pub enum Announced {
     Nothing,
 }
 
-/// What the host has announced.
+/// The host's announcements.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Zombies {
     /// A bit for each logical unit: the version on flash will be overwritten. Empty before the first
@@ -83,7 +83,7 @@ impl Zombies {
         self.in_block.get(block.index()).copied().unwrap_or(0)
     }
 
-    /// What was announced of `count` units from `first` on will not come any more: it has been written at
+    /// Ends the announcements of `count` units from `first` on: they have been written at
     /// `written`, or trimmed.
     #[inline]
     pub(crate) fn arrived(&mut self, first: Lpn, count: u32, written: Option<Time>) {

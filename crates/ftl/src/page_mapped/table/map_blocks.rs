@@ -31,7 +31,7 @@ impl MapDie {
     }
 }
 
-/// What a die can do next for a block that holds nothing current any more.
+/// The next operation of a die for a block whose pages are all outdated.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Emptied {
     /// Erase it.

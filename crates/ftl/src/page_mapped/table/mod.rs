@@ -30,7 +30,7 @@ use map_blocks::MapBlocks;
 use moves::Moves;
 pub(super) use write::Step;
 
-/// What of the mapping table goes to flash. See the module's invariants.
+/// The part of the mapping table that goes to flash. See the module's invariants.
 #[derive(Clone, Debug)]
 pub(super) struct TableWriter {
     store: MapStore,
@@ -48,7 +48,7 @@ pub(super) struct TableWriter {
     woken: Vec<DieId>,
 }
 
-/// What it holds at rest, to save and load.
+/// Its state at rest, to save and load.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TableState {
     store: MapStoreState,
@@ -156,7 +156,7 @@ impl TableWriter {
         medium: &Medium<C>,
         data: &Data,
     ) -> bool {
-        // What waits for trims only passes: mapping pages are dirty for nothing else.
+        // An outcome that would wait for trims only passes: mapping pages are dirty for nothing else.
         !self.store.follows_changes() || self.pass_closed_gate(outcome, programs, medium, data)
     }
 

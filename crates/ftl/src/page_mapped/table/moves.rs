@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::map::MapPage;
 
-/// What keeps blocks from being erased.
+/// Moves that keep blocks from being erased.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::page_mapped) struct Moves {
     /// How often each mapping page has become dirty. Empty if copies make pages dirty themselves, or

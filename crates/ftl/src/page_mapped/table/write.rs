@@ -9,7 +9,7 @@ use crate::map::{MapLog, MapPage, SavedPage, encode_records};
 use crate::page_mapped::data::Data;
 use crate::page_mapped::programs::{NO_VERSION, ProgramCause, Programs};
 
-/// What a step works on.
+/// The drive's parts that a step works on.
 pub(in crate::page_mapped) struct Step<'a, C: Content> {
     pub(in crate::page_mapped) now: Time,
     pub(in crate::page_mapped) medium: &'a mut Medium<C>,
@@ -63,7 +63,7 @@ impl TableWriter {
     fn write_page<C: Content>(&mut self, die: DieId, step: &mut Step<'_, C>) -> bool {
         let trims_only = self.store.trims_only();
         let settled_below = if trims_only { step.settled_below() } else { 0 };
-        // What is written stands against everything older: nothing older may be on its way.
+        // A written page stands against everything older: nothing older may be on its way.
         let trim_versions = &self.trim_versions;
         let is_early = |page: MapPage| trims_only && settled_below < trim_versions[page.index()];
         let next = self.blocks.next(die, &self.store, step.medium.geometry(), is_early);

@@ -35,7 +35,7 @@ struct Set {
     blocks: Vec<Option<BlockId>>,
 }
 
-/// What the root lists of a zone.
+/// The root's entry for a zone.
 struct Listed {
     is_irregular: bool,
     sets: Vec<Set>,
@@ -74,7 +74,7 @@ fn table(dump: &[(Ppn, &MetaPage)]) -> Option<Vec<Listed>> {
 }
 
 impl WayBack {
-    /// What a zoned drive that holds this must read to come back.
+    /// The reads of a zoned drive with this medium in its recovery.
     pub(crate) fn zoned<C: Content>(&self, medium: &Medium<C>) -> Derived {
         let dump = last_dump(medium);
         let mut reads = Reads::new(self);

@@ -240,7 +240,8 @@ impl<C: Content> Medium<C> {
     fn spoils(&self, block: BlockId) -> bool {
         self.blocks[block.index()].health != Health::Good || self.is_unfit(block)
     }
-    fn spoils_page(&self, page: Ppn) -> bool {
+    /// True if nothing can be read of `page` once it is programmed: its block is not as it was made.
+    pub fn spoils_page(&self, page: Ppn) -> bool {
         self.spoils(self.geometry.block_of_page(page))
     }
     /// The same of a dump, which goes on in a block in which one of its programs has failed.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use leyden_ftl::dump_area::DumpPage;
 use leyden_ftl::zoned::{ZoneId, ZoneState};
-use leyden_nand::{DieId, Lpn};
+use leyden_nand::{DieId, Interrupted, Lpn};
 use leyden_power::Program;
 use leyden_sim::{Bytes, Time};
 
@@ -102,6 +102,21 @@ impl<P: Payload> Zoned<P> {
         let wp = self.ftl.zones().get(zone).wp;
         let window = self.buffer.window(zone.0);
         window.map(|(offset, it)| (self.lpn(zone, wp + offset), it.clone())).collect()
+    }
+
+    /// Counts what was on its way and still ended as on flash. Flash then holds nothing where a zone goes on after the
+    /// cut. Otherwise a reset that erases the block of the page that was programmed there next would show the page given
+    /// up here again, and a scan would join it with what was written after the cut.
+    ///
+    /// A dump in place programs what is protected once more, from the first page on its way on: such a zone ends there.
+    pub(super) fn settle_cut(&mut self, supply: &PowerSupply, interrupted: &[(Interrupted, bool)]) {
+        for (op, _) in interrupted.iter().filter(|&&(_, ended)| ended) {
+            let Some((ZoneId(zone), first)) = self.ftl.page_at_cut(op) else { continue };
+            let is_dumped = self.buffer.kept(zone) > self.buffer.settled(zone);
+            if !(supply.is_in_place() && is_dumped) {
+                self.buffer.ended(zone, first, false);
+            }
+        }
     }
 
     /// Dumps those of `items` that `programs` name.

@@ -377,10 +377,11 @@ impl<P: Payload> Namespace<P> for Zoned<P> {
     fn dump(
         &mut self,
         supply: &PowerSupply,
-        _: &[(Interrupted, bool)],
+        interrupted: &[(Interrupted, bool)],
         items: &[Item<P>],
         programs: &[Program],
     ) {
+        self.settle_cut(supply, interrupted);
         self.write_dump(supply, items, programs);
     }
 

@@ -134,6 +134,26 @@ fn nor_do_dumps_whose_programs_fail() {
     }
 }
 
+/// A dump pays for programs that it lets go on to their end: what they hold is kept, though nobody protected it.
+#[test]
+fn programs_that_still_end_count() {
+    for dump in ["balanced", "in_place", "balanced_slc"] {
+        let mut config = with_dump(config(), dump);
+        config.buffer.region = Region::None;
+        config.zoned.as_mut().unwrap().zrwa = None;
+        let mut drive = Drive::new(&config);
+        assert_eq!(drive.write(2, 2), Status::Success);
+        drive.ssd.submit(drive.ssd.now(), Command::flush());
+        while drive.ssd.medium().on_the_way().all(|op| op.end.is_none()) {
+            let time = drive.ssd.next_event().expect("a program begins");
+            drive.ssd.advance(time, &mut Vec::new());
+        }
+        drive.cut();
+        assert_eq!(drive.read(2, 0, 3), [1, 1, 0], "{dump}");
+        assert_eq!(drive.wp(2), Some(2), "{dump}");
+    }
+}
+
 /// The same drive on the medium alone, as another process would find it.
 #[test]
 fn the_medium_alone_is_enough() {

@@ -409,6 +409,14 @@ impl<C: Content> ZonedFtl<C> {
         Ended::Page(PageEnded { zone, first, units, failed })
     }
 
+    /// The zone and the first unit of the page that `interrupted` leaves on flash, if it still ends while the power fails.
+    pub fn page_at_cut(&self, interrupted: &Interrupted) -> Option<(ZoneId, u32)> {
+        let Kind::Program(place) = interrupted.operation.kind else { return None };
+        let page = self.pages[interrupted.operation.tag as usize];
+        let is_current = self.zones.get(page.zone).generation == page.generation;
+        (is_current && !self.medium.spoils_page(place)).then_some((page.zone, page.first))
+    }
+
     pub(super) fn erase_ended(&mut self, block: BlockId, failed: bool) {
         let worn = self.endurance_cycles > 0 && self.medium.erases(block) >= self.endurance_cycles;
         if failed {

@@ -114,7 +114,9 @@ impl ZoneOracle {
         if !is_this && earlier.is_none() {
             let same = |at: usize| it.units.get(at).is_some_and(|&it| reads_as(it, content[at]));
             let differs = (0..kept).find(|&at| !same(at));
-            let message = format!("it holds {kept} units, and differs from {differs:?} on: {it:?}");
+            let message = format!(
+                "it holds {kept} units, and differs from {differs:?} on: {seen:?}, of {it:?}"
+            );
             return Err(violation(zone, ZoneProblem::Wrong, message));
         }
         Ok(kept as u32)

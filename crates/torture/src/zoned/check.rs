@@ -41,13 +41,18 @@ impl Runner<'_> {
     /// A zone may have been given blocks while it is active, or has data that is not on flash.
     fn may_fault(&self) -> bool {
         let found = on_flash(&self.drive, self.options.zones);
-        let is_buffered = |&(zone, on_flash): &(u32, &OnFlash)| {
-            self.oracle.submitted(zone) > on_flash.units || self.held.has(zone)
-        };
-        let given = (0..).zip(&found).filter(is_buffered).count() as u32;
-        has_few_blocks(&self.drive, given + 1)
+        has_few_blocks(&self.drive, self.given_blocks(&found) + 1)
             && (has_lost_blocks(&self.drive)
                 || found.iter().any(|zone| zone.exceeds_its_share(&self.drive)))
+    }
+
+    /// Zones that may have been given blocks which nothing is written to: those that are active, and those whose data is not all on
+    /// flash, as of a full zone that recovery is still putting back.
+    fn given_blocks(&self, found: &[OnFlash]) -> u32 {
+        let is_given = |&(zone, on_flash): &(u32, &OnFlash)| {
+            self.oracle.submitted(zone) > on_flash.units || self.held.has(zone)
+        };
+        (0..).zip(found).filter(is_given).count() as u32
     }
 
     /// A drive that can only be read has a die without room for a dump.
@@ -56,8 +61,9 @@ impl Runner<'_> {
             return Ok(());
         }
         let message = format!(
-            "the drive can only be read: {}; zones by state: {:?}",
+            "the drive can only be read: {}; {} zones may have been given blocks; zones by state: {:?}",
             state_of_flash(&self.drive),
+            self.given_blocks(&on_flash(&self.drive, self.options.zones)),
             self.drive.zones_in_state()
         );
         Err(Trouble { kind: Kind::Fault, message })
@@ -69,9 +75,10 @@ impl Runner<'_> {
         Trouble { kind: Kind::Status, message }
     }
 
-    /// A dump needs blocks beside those that active zones may have been given.
+    /// A dump needs blocks beside those that zones may have been given.
     fn lacks_dump_room(&self) -> bool {
-        lacks_dump_room(&self.drive, self.held.active_zones())
+        let found = on_flash(&self.drive, self.options.zones);
+        lacks_dump_room(&self.drive, self.given_blocks(&found).max(self.held.active_zones()))
     }
 
     /// Whether `pending` may end with `status`; `during` are the zones that took resources while it was under way.

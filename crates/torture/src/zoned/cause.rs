@@ -154,6 +154,13 @@ impl OnFlash {
         let is_uneven = (1..ssd.zone_shape().dies_per_zone).contains(&above);
         is_uneven || pages > share * geometry.pages_per_block()
     }
+
+    /// Blocks of a die that the zone has at most been given for what flash does not hold of its capacity.
+    pub(super) fn most_unbegun<P: Payload>(self, ssd: &ZnsSsd<P>) -> u32 {
+        let (geometry, shape) = (ssd.geometry(), ssd.zone_shape());
+        let pages = geometry.pages_for(shape.capacity.saturating_sub(self.units));
+        pages.div_ceil(geometry.pages_per_block() * shape.dies_per_zone.max(1))
+    }
 }
 
 fn blocks_of_zone<P: Payload>(ssd: &ZnsSsd<P>) -> u32 {
@@ -168,10 +175,14 @@ pub(crate) fn has_lost_blocks<P: Payload>(ssd: &ZnsSsd<P>) -> bool {
     blocks.any(|block| ssd.medium().health(block) != Health::Good)
 }
 
-/// True if some die has lost blocks, and fewer of its others are erased than a dump may need beside those that `zones` open
-/// zones may have been given.
-pub(crate) fn lacks_dump_room<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> bool {
-    let of_zones = zones * (blocks_of_zone(ssd) / ssd.zone_shape().dies_per_zone.max(1));
+/// Blocks of each die that `zones` open zones may have been given.
+pub(super) fn blocks_of_zones<P: Payload>(ssd: &ZnsSsd<P>, zones: u32) -> u32 {
+    zones * (blocks_of_zone(ssd) / ssd.zone_shape().dies_per_zone.max(1))
+}
+
+/// True if some die has lost blocks, and fewer of its others are erased than a dump may need beside `of_zones`, which zones
+/// may have been given.
+pub(super) fn lacks_dump_room<P: Payload>(ssd: &ZnsSsd<P>, of_zones: u32) -> bool {
     let needed = ssd.dump_blocks_needed() + of_zones;
     dies(ssd).any(|die| {
         let is_bad = |block| ssd.medium().health(block) != Health::Good;

@@ -4,7 +4,8 @@ use leyden_device::{Completion, Stamp, Status, ZoneAction, ZoneId, ZoneState};
 use leyden_oracle::zones::ZoneChange;
 
 use super::cause::{
-    Held, OnFlash, has_few_blocks, has_lost_blocks, lacks_dump_room, on_flash, state_of_flash,
+    Held, OnFlash, blocks_of_zones, has_few_blocks, has_lost_blocks, lacks_dump_room, on_flash,
+    state_of_flash,
 };
 use super::command::{Host, Pending};
 use super::run::{Runner, Trouble};
@@ -41,18 +42,13 @@ impl Runner<'_> {
     /// A zone may have been given blocks while it is active, or has data that is not on flash.
     fn may_fault(&self) -> bool {
         let found = on_flash(&self.drive, self.options.zones);
-        has_few_blocks(&self.drive, self.given_blocks(&found) + 1)
-            && (has_lost_blocks(&self.drive)
-                || found.iter().any(|zone| zone.exceeds_its_share(&self.drive)))
-    }
-
-    /// Zones that may have been given blocks which nothing is written to: those that are active, and those whose data is not all on
-    /// flash, as of a full zone that recovery is still putting back.
-    fn given_blocks(&self, found: &[OnFlash]) -> u32 {
-        let is_given = |&(zone, on_flash): &(u32, &OnFlash)| {
+        let is_buffered = |&(zone, on_flash): &(u32, &OnFlash)| {
             self.oracle.submitted(zone) > on_flash.units || self.held.has(zone)
         };
-        (0..).zip(found).filter(is_given).count() as u32
+        let given = (0..).zip(&found).filter(is_buffered).count() as u32;
+        has_few_blocks(&self.drive, given + 1)
+            && (has_lost_blocks(&self.drive)
+                || found.iter().any(|zone| zone.exceeds_its_share(&self.drive)))
     }
 
     /// A drive that can only be read has a die without room for a dump.
@@ -61,9 +57,9 @@ impl Runner<'_> {
             return Ok(());
         }
         let message = format!(
-            "the drive can only be read: {}; {} zones may have been given blocks; zones by state: {:?}",
+            "the drive can only be read: {}; full zones may hold {} of each; zones by state: {:?}",
             state_of_flash(&self.drive),
-            self.given_blocks(&on_flash(&self.drive, self.options.zones)),
+            self.held_by_full_zones(),
             self.drive.zones_in_state()
         );
         Err(Trouble { kind: Kind::Fault, message })
@@ -75,10 +71,25 @@ impl Runner<'_> {
         Trouble { kind: Kind::Status, message }
     }
 
-    /// A dump needs blocks beside those that zones may have been given.
+    /// A dump needs blocks beside those that active zones may have been given, and those that full zones still hold.
     fn lacks_dump_room(&self) -> bool {
+        let of_active = blocks_of_zones(&self.drive, self.held.active_zones());
+        lacks_dump_room(&self.drive, of_active + self.held_by_full_zones())
+    }
+
+    /// Blocks of a die that full zones may hold and have not begun: a zone whose content is not all on flash, as after a cut
+    /// whose dump recovery puts back, gives them back once it is.
+    fn held_by_full_zones(&self) -> u32 {
         let found = on_flash(&self.drive, self.options.zones);
-        lacks_dump_room(&self.drive, self.given_blocks(&found).max(self.held.active_zones()))
+        let is_put_back = |&(zone, on_flash): &(u32, &OnFlash)| {
+            let slot = &self.host.slots[zone as usize];
+            slot.is_full
+                && !slot.is_dead
+                && !self.held.has(zone)
+                && self.oracle.submitted(zone) > on_flash.units
+        };
+        let zones = (0..).zip(&found).filter(is_put_back);
+        zones.map(|(_, on_flash)| on_flash.most_unbegun(&self.drive)).sum()
     }
 
     /// Whether `pending` may end with `status`; `during` are the zones that took resources while it was under way.

@@ -80,7 +80,8 @@ IOStatus Device::Explain(leyden_status status, const std::string& doing) const {
 
 void Device::Begin() const {
   // Nobody else works meanwhile: everything waits for a reclaim.
-  const Reclaim what = reclaims_;
+  const Reclaim now = reclaims_;
+  const Reclaim what = now == Reclaim::kNone ? after_.exchange(Reclaim::kNone) : now;
   if (what == Reclaim::kNone) return;
   std::atomic<uint64_t>& left = what == Reclaim::kLogs ? until_log_kill_ : until_plain_kill_;
   if (left == 0 || --left > 0) return;

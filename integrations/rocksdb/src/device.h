@@ -60,8 +60,9 @@ class Device {
   // Brings the drive to rest. Every call after it fails.
   IOStatus Close();
 
-  // A reclaim of that begins; or it has ended.
-  void Reclaims(Reclaim what) { reclaims_ = what; }
+  // A reclaim of that begins; or it has ended. The first command after its end counts as one of its own: a reset that came too
+  // early shows only there.
+  void Reclaims(Reclaim what) { after_ = reclaims_.exchange(what); }
 
   // A status about damage of this image.
   IOStatus Damaged(const std::string& what) const;
@@ -81,6 +82,8 @@ class Device {
   bool was_killed_ = false;
   bool dies_at_cut_ = false;
   std::atomic<Reclaim> reclaims_{Reclaim::kNone};
+  // The reclaim that has just ended, until a command has come.
+  mutable std::atomic<Reclaim> after_{Reclaim::kNone};
   // Commands of reclaims of plain files, and of logs, until this process is killed; 0: it is not.
   mutable std::atomic<uint64_t> until_plain_kill_{0};
   mutable std::atomic<uint64_t> until_log_kill_{0};

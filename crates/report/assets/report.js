@@ -10,62 +10,9 @@
   const views = [];
   const FONT = getComputedStyle(document.body).fontFamily;
 
-  // Vega writes these into attributes of the SVG, where a browser resolves the variables.
-  const CONFIG = {
-    background: "transparent",
-    font: FONT,
-    padding: { left: 0, right: 10, top: 6, bottom: 0 },
-    autosize: { type: "fit-x", contains: "padding" },
-    view: { stroke: null },
-    axis: {
-      labelColor: "var(--muted)",
-      titleColor: "var(--muted)",
-      gridColor: "var(--rule)",
-      domainColor: "var(--rule-strong)",
-      tickColor: "var(--rule-strong)",
-      labelFontSize: 11.5,
-      titleFontSize: 11.5,
-      titleFontWeight: 400,
-      titlePadding: 8,
-      labelPadding: 5,
-      tickSize: 4,
-    },
-    axisY: { domain: false, ticks: false, tickCount: 5, minExtent: 34 },
-    axisX: { grid: false, titlePadding: 6, labelBound: true, labelFlush: true, tickCount: { expr: "max(2, floor(width / 70))" } },
-  };
-
-  // --- rows -------------------------------------------------------------------------------------
-
-  // A line's points as {x: [...], y: [...], start}; start only for series over time.
-  function points(line) {
-    if (line.x) return { x: line.x, y: line.y };
-    const run = data.runs[line.run];
-    return { x: run.time, y: run.values[line.column], start: run.start, band: run.bands[line.column] };
-  }
-
-  // Rows for Vega. Over time a value holds for its whole interval and is drawn as a step that ends at
-  // the interval's end; a value after a gap (or the first one) therefore also starts its interval.
-  function rows(chart) {
-    if (chart.rows.length) return chart.rows;
-    const out = [];
-    // Backwards: Vega draws what comes later on top.
-    for (let i = chart.lines.length - 1; i >= 0; i--) {
-      const line = chart.lines[i];
-      if (chart.hidden.has(line.label)) continue;
-      const { x, y, start, band } = points(line);
-      let before = null;
-      y.forEach((v, at) => {
-        const row = { x: x[at], v, k: line.label, i };
-        if (band) [row.low, row.high] = [band.low[at], band.high[at]];
-        if (start !== undefined && before === null && v !== null) {
-          out.push({ ...row, x: at ? x[at - 1] : start });
-        }
-        out.push(row);
-        before = v;
-      });
-    }
-    return out;
-  }
+  const CONFIG = figures.config(FONT, 11.5);
+  const points = (line) => figures.points(data, line);
+  const rows = (chart) => figures.rows(data, chart);
 
   // --- numbers ----------------------------------------------------------------------------------
 
@@ -201,13 +148,9 @@
 
   // --- charts -----------------------------------------------------------------------------------
 
-  function fullSpec(chart) {
-    return { ...chart.spec, data: { name: "rows", values: rows(chart) } };
-  }
-
   async function draw(place) {
     const chart = data.charts[place.dataset.figure];
-    const result = await vegaEmbed(place, fullSpec(chart), {
+    const result = await vegaEmbed(place, figures.fullSpec(data, chart), {
       mode: "vega-lite",
       renderer: "svg",
       actions: false,
@@ -242,25 +185,23 @@
     });
   }
 
-  // A standing picture: its own legend, and today's colours in place of the variables.
+  // A picture for paper: light, with legend, title and caption, as wide as was asked for.
+  const FONTS = {
+    sans: "Helvetica, Arial, 'Liberation Sans', sans-serif",
+    serif: "'Times New Roman', Times, 'Liberation Serif', serif",
+  };
   async function save(id) {
     const chart = data.charts[id];
-    const config = { ...CONFIG, background: "var(--surface)", padding: 12, font: "sans-serif" };
-    const spec = { ...fullSpec(chart), width: 720 };
-    // With layers, the lines' layer is the one whose values are drawn as they are.
-    const withLegend = (part) => {
-      const colour = part.encoding?.color;
-      const isMain = part.encoding?.y?.field === "v";
-      if (!colour || !isMain || chart.lines.length < 2) return part;
-      return { ...part, encoding: { ...part.encoding, color: { ...colour, legend: { title: null } } } };
-    };
-    if (spec.layer) spec.layer = spec.layer.map(withLegend);
-    else Object.assign(spec, withLegend(spec));
-    config.legend = { orient: "top", labelColor: "var(--ink)", symbolType: "stroke", labelLimit: 400 };
+    const asked = figures.options({
+      millimetres: Number(document.getElementById("paper-width").value),
+      points: Number(document.getElementById("paper-size").value),
+      font: FONTS[document.getElementById("paper-font").value],
+    });
     const holder = document.createElement("div");
-    const result = await vegaEmbed(holder, spec, { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config });
-    const style = getComputedStyle(root);
-    const svg = (await result.view.toSVG()).replace(/var\((--[a-z0-9-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+    const result = await vegaEmbed(holder, figures.onPaper(data, { ...chart, hidden: undefined }, asked), {
+      mode: "vega-lite", renderer: "svg", actions: false, ast: true,
+    });
+    const svg = figures.finished(await result.view.toSVG(), data.caption, asked);
     result.finalize();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
@@ -309,6 +250,8 @@
   }
 
   function saveButtons() {
+    const paper = document.getElementById("paper");
+    if (paper) paper.hidden = false;
     for (const button of document.querySelectorAll("button.save")) {
       button.hidden = false;
       button.addEventListener("click", () => save(button.dataset.figure));
@@ -342,8 +285,24 @@
   copyButtons();
   saveButtons();
   printing();
+  // The chart library is packed to less than half of its size.
+  async function library() {
+    const packed = atob(document.getElementById("vega").textContent.trim());
+    const bytes = Uint8Array.from(packed, (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
+
   (async () => {
-    for (const place of document.querySelectorAll(".chart")) {
+    const places = [...document.querySelectorAll(".chart")];
+    try {
+      if (places.length) await library();
+    } catch (error) {
+      console.error("chart library", error);
+    }
+    for (const place of places) {
       try {
         await draw(place);
       } catch (error) {

@@ -49,6 +49,46 @@ pub(crate) fn title(records: &[RunRecord]) -> String {
     if varied.is_empty() { names } else { format!("{names}: {}", varied.join("; ")) }
 }
 
+/// The line below a figure on paper: scenario, drive, seeds, digests and build.
+pub(crate) fn caption(records: &[&RunRecord]) -> String {
+    let each = |of: &dyn Fn(&RunRecord) -> String| {
+        let mut values: Vec<String> = Vec::new();
+        for value in records.iter().map(|record| of(record)) {
+            if !value.is_empty() && !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    };
+    let several = |name: &str, names: &str, values: &[String]| match values {
+        [] => String::new(),
+        [value] => format!("{name} {value}"),
+        values if values.len() <= MOST_IN_TITLE => format!("{names} {}", values.join(", ")),
+        values => format!("{} {names}", values.len()),
+    };
+    let scenario = |record: &RunRecord| match record.scenario.as_str() {
+        "" => record.name.clone(),
+        scenario => scenario.to_owned(),
+    };
+    let drive = |record: &RunRecord| {
+        let drive = record.drive.as_ref();
+        drive.map_or_else(String::new, |drive| geometry(drive, &record.config["device"]))
+    };
+    let build = |record: &RunRecord| match record.commit.as_str() {
+        "" => record.leyden_version.clone(),
+        commit => format!("{} ({commit})", record.leyden_version),
+    };
+    let parts = [
+        several("Scenario", "scenarios", &each(&scenario)),
+        several("drive:", "drives:", &each(&drive)),
+        several("seed", "seeds", &each(&|record| record.seed.to_string())),
+        several("digest", "digests", &each(&|record| record.sim.digest.clone())),
+        several("Leyden", "builds of Leyden", &each(&build)),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) }
+}
+
 /// The keys that were varied, in order.
 pub(crate) fn varied_keys(records: &[RunRecord]) -> Vec<&str> {
     let mut keys: Vec<&str> = Vec::new();

@@ -22,8 +22,12 @@ const SOURCE: &str =
 /// Macros that every page begins with.
 pub const MACROS: &str = include_str!("../assets/macros.html");
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
-pub(crate) const SCRIPT: &str = include_str!("../assets/report.js");
-pub(crate) const VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js");
+/// Figures without a document: what `leyden plot` draws with, too.
+pub const FIGURE_SCRIPT: &str = include_str!("../assets/figure.js");
+pub(crate) const SCRIPT: &str =
+    concat!(include_str!("../assets/figure.js"), include_str!("../assets/report.js"));
+/// The chart library, as base64 of a gzip member.
+pub const PACKED_VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js.gz.b64");
 pub(crate) const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
 
 /// The values of the template.
@@ -62,7 +66,8 @@ pub struct Assets {
 
 impl Assets {
     /// Those of every page.
-    pub const ALL: Self = Self { style: STYLE, script: SCRIPT, vega: VEGA, licences: LICENCES };
+    pub const ALL: Self =
+        Self { style: STYLE, script: SCRIPT, vega: PACKED_VEGA, licences: LICENCES };
 }
 
 /// The identity of a run.
@@ -92,8 +97,18 @@ struct Warning<'a> {
 /// The script's data: series by run, charts by figure.
 #[derive(Serialize)]
 struct Data<'a> {
+    /// Below each figure that is saved: what was run, and by which build.
+    caption: &'a str,
     runs: Vec<&'a Columns>,
-    charts: BTreeMap<&'a str, &'a Chart>,
+    charts: BTreeMap<&'a str, Titled<'a>>,
+}
+
+/// A chart and its title.
+#[derive(Serialize)]
+struct Titled<'a> {
+    title: &'a str,
+    #[serde(flatten)]
+    chart: &'a Chart,
 }
 
 /// The report on these runs, compared if there are several. Without a title it is called after the
@@ -141,7 +156,8 @@ fn page<'a>(
         _ => None,
     };
     let sections = figures::sections(records, runs);
-    let data = data(runs, &sections)?;
+    let all: Vec<&RunRecord> = records.iter().collect();
+    let data = data(runs, &sections, &identity::caption(&all))?;
     Ok(Page {
         title,
         facts: identity::facts(records),
@@ -212,19 +228,30 @@ fn warnings<'a>(runs: &'a [Run]) -> Vec<Warning<'a>> {
 }
 
 /// The JSON in the page that the script draws from.
-pub(crate) fn data(runs: &[Run], sections: &[Section]) -> Result<String, ReportError> {
+pub(crate) fn data(
+    runs: &[Run],
+    sections: &[Section],
+    caption: &str,
+) -> Result<String, ReportError> {
     let figures = sections.iter().flat_map(|section| &section.figures);
-    let charts = figures.filter_map(|f| Some((f.id.as_str(), f.chart.as_ref()?)));
-    let data =
-        Data { runs: runs.iter().map(|run| &run.columns).collect(), charts: charts.collect() };
+    let charts = figures.filter_map(|f| {
+        let chart = f.chart.as_ref()?;
+        Some((f.id.as_str(), Titled { title: &f.title, chart }))
+    });
+    let data = Data {
+        caption,
+        runs: runs.iter().map(|run| &run.columns).collect(),
+        charts: charts.collect(),
+    };
     // Numbers and strings always make JSON; what is not finite becomes null.
     html::json_for_script(&data).map_err(|e| ReportError::Write(e.into()))
 }
 
 /// The JSON that a page's script draws the charts of `sections` from, for pages that are not of runs.
+/// The caption stands below each figure that is saved from the page.
 ///
 /// # Errors
 /// Never: numbers and strings always make JSON.
-pub fn chart_data(sections: &[Section]) -> Result<String, ReportError> {
-    data(&[], sections)
+pub fn chart_data(sections: &[Section], caption: &str) -> Result<String, ReportError> {
+    data(&[], sections, caption)
 }

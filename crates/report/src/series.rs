@@ -23,6 +23,8 @@ use std::ops::Range;
 pub(crate) const MAX_POINTS: usize = 160;
 /// Fewer intervals than these make no band.
 const LEAST_FOR_BAND: usize = 3;
+/// Fewer commands than these in a point make no 99th percentile.
+const LEAST_FOR_P99: f64 = 100.0;
 
 type Get = fn(&Series, usize) -> Option<f64>;
 
@@ -45,6 +47,8 @@ pub(crate) struct Column {
     join: Join,
     /// Whether 0 stands for "no value".
     zero_is_none: bool,
+    /// Commands without which there is no value.
+    least: f64,
 }
 
 /// The series of one run, thinned out.
@@ -79,11 +83,17 @@ macro_rules! field {
 }
 
 const fn rate(name: &'static str, get: Get) -> Column {
-    Column { name, get, join: Join::Mean, zero_is_none: false }
+    Column { name, get, join: Join::Mean, zero_is_none: false, least: 0.0 }
 }
 
 const fn gaps(name: &'static str, get: Get, join: Join) -> Column {
-    Column { name, get, join, zero_is_none: true }
+    Column { name, get, join, zero_is_none: true, least: 0.0 }
+}
+
+/// A 99th percentile: of fewer commands than [`LEAST_FOR_P99`] it is their maximum.
+const fn p99(name: &'static str, get: Get, per_s: Get) -> Column {
+    let join = Join::MeanOver(per_s);
+    Column { name, get, join, zero_is_none: true, least: LEAST_FOR_P99 }
 }
 
 /// Every column, in no particular order.
@@ -94,14 +104,14 @@ static COLUMNS: &[Column] = &[
     rate("write_mib_per_s", field!(write_mib_per_s)),
     gaps("read_mean_us", field!(read_mean_us), Join::MeanOver(field!(read_iops))),
     gaps("read_p50_us", field!(read_p50_us), Join::MeanOver(field!(read_iops))),
-    gaps("read_p99_us", field!(read_p99_us), Join::MeanOver(field!(read_iops))),
+    p99("read_p99_us", field!(read_p99_us), field!(read_iops)),
     gaps("read_max_us", field!(read_max_us), Join::Max),
     gaps("write_mean_us", field!(write_mean_us), Join::MeanOver(field!(write_iops))),
     gaps("write_p50_us", field!(write_p50_us), Join::MeanOver(field!(write_iops))),
-    gaps("write_p99_us", field!(write_p99_us), Join::MeanOver(field!(write_iops))),
+    p99("write_p99_us", field!(write_p99_us), field!(write_iops)),
     gaps("write_max_us", field!(write_max_us), Join::Max),
     gaps("flush_p50_us", field!(flush_p50_us), Join::MeanOver(field!(flushes_per_s))),
-    gaps("flush_p99_us", field!(flush_p99_us), Join::MeanOver(field!(flushes_per_s))),
+    p99("flush_p99_us", field!(flush_p99_us), field!(flushes_per_s)),
     gaps("flush_max_us", field!(flush_max_us), Join::Max),
     gaps("waf", field!(waf), Join::MeanOver(field!(write_mib_per_s))),
     rate("die_busy", field!(die_busy)),
@@ -188,10 +198,16 @@ fn join(column: &Column, series: &Series, range: Range<usize>) -> Option<f64> {
     match column.join {
         Join::Max => values.map(|(_, v)| v).reduce(f64::max),
         Join::Mean => mean(values.map(|(i, v)| (v, length(series, i)))),
-        Join::MeanOver(weight) => mean(values.map(|(i, v)| {
-            let per_s = weight(series, i).filter(|w| w.is_finite());
-            (v, per_s.unwrap_or(0.0) * length(series, i))
-        })),
+        Join::MeanOver(weight) => {
+            let weigh = |(i, v)| {
+                let per_s = weight(series, i).filter(|w| w.is_finite());
+                (v, per_s.unwrap_or(0.0) * length(series, i))
+            };
+            let weighed: Vec<(f64, f64)> = values.map(weigh).collect();
+            let commands: f64 = weighed.iter().map(|(_, weight)| weight).sum();
+            // Rates are rounded: 100 commands may come back as 99.99.
+            (commands + 0.5 >= column.least).then(|| mean(weighed.into_iter())).flatten()
+        }
     }
 }
 
@@ -236,26 +252,28 @@ pub(crate) struct Cause<T: 'static> {
     pub label: &'static str,
     /// Its column.
     pub column: &'static str,
+    /// Index into the palette: reads are blue and writes orange everywhere.
+    pub colour: usize,
     /// Its total.
     pub total: fn(&T) -> u64,
 }
 
 /// Why pages were programmed.
 pub(crate) static PROGRAM_CAUSES: [Cause<Programs>; 6] = [
-    Cause { label: "Host data", column: "programs.user", total: |p| p.user },
-    Cause { label: "GC, data", column: "programs.gc_user", total: |p| p.gc_user },
-    Cause { label: "Mapping table", column: "programs.map", total: |p| p.map },
-    Cause { label: "GC, mapping", column: "programs.gc_map", total: |p| p.gc_map },
-    Cause { label: "Power-loss dump", column: "programs.dump", total: |p| p.dump },
-    Cause { label: "Recovery", column: "programs.recovery", total: |p| p.recovery },
+    Cause { label: "Host data", column: "programs.user", colour: 1, total: |p| p.user },
+    Cause { label: "GC, data", column: "programs.gc_user", colour: 3, total: |p| p.gc_user },
+    Cause { label: "Mapping table", column: "programs.map", colour: 4, total: |p| p.map },
+    Cause { label: "GC, mapping", column: "programs.gc_map", colour: 6, total: |p| p.gc_map },
+    Cause { label: "Power-loss dump", column: "programs.dump", colour: 7, total: |p| p.dump },
+    Cause { label: "Recovery", column: "programs.recovery", colour: 5, total: |p| p.recovery },
 ];
 
 /// Why pages were read.
 pub(crate) static READ_CAUSES: [Cause<Reads>; 4] = [
-    Cause { label: "Host data", column: "reads.host", total: |r| r.host },
-    Cause { label: "GC, data", column: "reads.gc_user", total: |r| r.gc_user },
-    Cause { label: "Read-modify-write", column: "reads.rmw", total: |r| r.rmw },
-    Cause { label: "Recovery", column: "reads.recovery", total: |r| r.recovery },
+    Cause { label: "Host data", column: "reads.host", colour: 0, total: |r| r.host },
+    Cause { label: "GC, data", column: "reads.gc_user", colour: 3, total: |r| r.gc_user },
+    Cause { label: "Read-modify-write", column: "reads.rmw", colour: 2, total: |r| r.rmw },
+    Cause { label: "Recovery", column: "reads.recovery", colour: 5, total: |r| r.recovery },
 ];
 
 #[cfg(test)]

@@ -69,7 +69,6 @@ fn several_runs_are_overlaid_or_stand_side_by_side() {
             "write-latency-p99 | Write latency over time: p99",
             "write-latency-max | Write latency over time: maximum",
             "flush-latency-p50 | Flush latency over time: median",
-            "flush-latency-p99 | Flush latency over time: p99",
             "flush-latency-max | Flush latency over time: maximum",
             "queue-depth | Queue depth over time",
             "buffer | Write buffer over time",
@@ -89,6 +88,50 @@ fn several_runs_are_overlaid_or_stand_side_by_side() {
             "wear-2 | Erases per block: cost-benefit",
         ]
     );
+}
+
+#[test]
+fn a_percentile_of_few_commands_is_not_drawn() {
+    // The samples flush less than 100 times a point.
+    let html = page(&samples::comparison()[..2]);
+    let told = "Flush latency over time: p99: Too few commands a point for a 99th percentile.";
+    assert!(body(&html).contains(told) || body(&html).contains("too few commands a point"));
+}
+
+#[test]
+fn many_runs_have_what_sums_them_up_and_no_tangle() {
+    let runs = (0..20).map(|i| {
+        let mut record = Sample::default().record();
+        record.name = format!("run {i}");
+        record
+    });
+    let html = page(&runs.collect::<Vec<_>>());
+    let totals = [
+        "programs-totals | Page programs by cause: totals",
+        "page-reads-totals | Page reads by cause: totals",
+    ];
+    assert_eq!(outline(&html), totals);
+    assert!(body(&html).contains("reports of up to four runs"));
+}
+
+#[test]
+fn a_run_in_which_power_was_lost_begins_with_it() {
+    let json = include_str!("../../../fuzz/corpus-seeds/record/cuts.json");
+    let html = page(&read_records(json).unwrap());
+    let sections: Vec<&str> =
+        html.split("<section id=\"").skip(1).map(|it| it.split('"').next().unwrap()).collect();
+    assert_eq!(sections[..2], ["summary", "power"]);
+}
+
+#[test]
+fn a_figure_that_is_saved_has_a_title_and_a_caption() {
+    let html = page(&one());
+    let data = data(&html);
+    assert_eq!(data["charts"]["waf"]["title"], "Write amplification over time");
+    let caption = data["caption"].as_str().unwrap();
+    for part in ["Scenario ", "seed ", "Leyden "] {
+        assert!(caption.contains(part), "{caption}");
+    }
 }
 
 #[test]

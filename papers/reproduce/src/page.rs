@@ -21,6 +21,8 @@ const SOURCE: &str = include_str!("../assets/claims.html");
 pub struct Reproduction<'a> {
     /// The page's title.
     pub title: &'a str,
+    /// Leyden's version and commit.
+    pub version: &'a str,
     /// The command that repeats it.
     pub command: &'a str,
     /// Whether it was but a quick look.
@@ -44,7 +46,7 @@ pub struct Reproduction<'a> {
 #[derive(Serialize)]
 struct Page<'a> {
     title: &'a str,
-    version: &'static str,
+    version: &'a str,
     command: &'a str,
     quick: bool,
     summary: String,
@@ -77,10 +79,11 @@ pub fn render_reproduction(of: &Reproduction<'_>) -> Result<String, ReportError>
     sections.extend(selective::sections(of.stores));
     sections.extend(zombie::sections(of.zombies, of.databases));
     sections.extend(frontier::sections(of.frontiers));
-    let data = leyden_report::chart_data(&sections)?;
+    let data =
+        leyden_report::chart_data(&sections, &format!("{}; Leyden {}.", of.command, of.version))?;
     let page = Page {
         title: of.title,
-        version: env!("CARGO_PKG_VERSION"),
+        version: of.version,
         command: of.command,
         quick: of.quick,
         summary: summary(of.claims),

@@ -50,6 +50,7 @@ fn reproduction(matrix: &[(Cell, RunRecord)], nasty: &str) -> String {
     };
     let workloads = if matrix.is_empty() { vec![] } else { vec![row(true), row(false)] };
     render_reproduction(&Reproduction {
+        version: "0.0.0 (test)",
         title: nasty,
         command: nasty,
         quick: true,

@@ -154,6 +154,7 @@ fn curve(shares: &[CrashShare]) -> Vec<Bar> {
         let value = format!("{} ({lose} of {cuts})", format::percent(lose_share));
         Bar {
             label: format!("{} uF", format::count(share.capacitance_uf)),
+            from_percent: 0.0,
             segments: vec![Segment {
                 colour: lanes::LOST,
                 percent: 100.0 * lose_share,

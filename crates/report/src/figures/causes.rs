@@ -1,6 +1,6 @@
 //! Page programs and reads by what caused them: stacked over time, and in total.
 
-use super::spec::{self, Line, Points, Unit};
+use super::spec::{self, Line, Points, Stroke, Unit};
 use super::{Bar, Figure, Key, Segment, Size, over_time};
 use crate::format;
 use crate::run::Run;
@@ -18,9 +18,10 @@ struct Subject<T: 'static> {
 }
 
 /// Programs by cause.
-pub(crate) fn programs(runs: &[Run]) -> Vec<Figure> {
+pub(crate) fn programs(runs: &[Run], most_stacks: usize) -> Vec<Figure> {
     figures(
         runs,
+        most_stacks,
         &Subject {
             id: "programs",
             title: "Page programs by cause",
@@ -32,9 +33,10 @@ pub(crate) fn programs(runs: &[Run]) -> Vec<Figure> {
 }
 
 /// Reads by cause.
-pub(crate) fn reads(runs: &[Run]) -> Vec<Figure> {
+pub(crate) fn reads(runs: &[Run], most_stacks: usize) -> Vec<Figure> {
     figures(
         runs,
+        most_stacks,
         &Subject {
             id: "page-reads",
             title: "Page reads by cause",
@@ -46,10 +48,11 @@ pub(crate) fn reads(runs: &[Run]) -> Vec<Figure> {
 }
 
 /// The totals, and a stack per run with common axes.
-fn figures<T>(runs: &[Run], subject: &Subject<T>) -> Vec<Figure> {
+fn figures<T>(runs: &[Run], most_stacks: usize, subject: &Subject<T>) -> Vec<Figure> {
     let top = runs.iter().map(|run| highest(run, subject.causes));
     let top = top.fold(0.0, f64::max);
-    let stacks = (0..runs.len()).map(|run| stack(runs, run, subject, top));
+    let stacked = if runs.len() <= most_stacks { runs.len() } else { 0 };
+    let stacks = (0..stacked).map(|run| stack(runs, run, subject, top));
     let mut figures: Vec<Figure> = stacks.collect();
     let totals = totals(runs, subject);
     if runs.len() == 1 {
@@ -80,14 +83,14 @@ fn stack<T>(runs: &[Run], run: usize, subject: &Subject<T>, top: f64) -> Figure 
     if runs.len() > 1 {
         figure.size = Size::of_one_in(runs.len());
     }
-    let present = subject.causes.iter().enumerate().filter(|(_, cause)| {
+    let present = subject.causes.iter().filter(|cause| {
         let values = runs[run].columns.values.get(cause.column);
         values.is_some_and(|v| v.iter().flatten().any(|v| *v > 0.0))
     });
-    let lines = present.map(|(colour, cause)| Line {
+    let lines = present.map(|cause| Line {
         label: cause.label.to_owned(),
-        colour,
-        thin: false,
+        colour: cause.colour,
+        stroke: Stroke::Solid,
         points: Points::Column { run, column: cause.column },
     });
     let lines: Vec<Line> = lines.collect();
@@ -126,6 +129,7 @@ fn totals<T>(runs: &[Run], subject: &Subject<T>) -> Figure {
     let bars = runs.iter().zip(&counts).map(|(run, counts)| Bar {
         label: run.label.clone(),
         value: format::count(sum(counts) as f64),
+        from_percent: 0.0,
         segments: segments(subject, counts, most),
     });
     figure.bars = bars.collect();
@@ -133,22 +137,23 @@ fn totals<T>(runs: &[Run], subject: &Subject<T>) -> Figure {
 }
 
 fn bars_by_cause<T>(subject: &Subject<T>, counts: &[u64], total: u64) -> Vec<Bar> {
-    let causes = subject.causes.iter().zip(counts).enumerate();
-    let bars = causes.map(|(colour, (cause, &count))| Bar {
+    let causes = subject.causes.iter().zip(counts).filter(|(_, count)| **count > 0);
+    let bars = causes.map(|(cause, &count)| Bar {
         label: cause.label.to_owned(),
         value: format!(
             "{} ({})",
             format::count(count as f64),
             format::percent(count as f64 / total as f64)
         ),
-        segments: segment(colour, cause.label, count, total).into_iter().collect(),
+        from_percent: 0.0,
+        segments: segment(cause.colour, cause.label, count, total).into_iter().collect(),
     });
     bars.collect()
 }
 
 fn segments<T>(subject: &Subject<T>, counts: &[u64], of: u64) -> Vec<Segment> {
-    let causes = subject.causes.iter().zip(counts).enumerate();
-    causes.filter_map(|(colour, (cause, &count))| segment(colour, cause.label, count, of)).collect()
+    let causes = subject.causes.iter().zip(counts);
+    causes.filter_map(|(cause, &count)| segment(cause.colour, cause.label, count, of)).collect()
 }
 
 /// A piece of a bar; none of nothing.
@@ -165,9 +170,9 @@ fn keys<T>(subject: &Subject<T>, counts: &[Vec<u64>]) -> Vec<Key> {
     let causes = subject.causes.iter().enumerate();
     causes
         .filter(|(i, _)| counts.iter().any(|c| c[*i] > 0))
-        .map(|(colour, cause)| Key {
+        .map(|(_, cause)| Key {
             label: cause.label.to_owned(),
-            colour,
+            colour: cause.colour,
             thin: false,
             dashed: false,
         })

@@ -9,6 +9,7 @@
 
 mod busy;
 mod causes;
+mod coincide;
 mod over_time;
 mod percentiles;
 mod power;
@@ -35,6 +36,8 @@ pub struct Section {
     pub id: &'static str,
     /// Heading.
     pub title: &'static str,
+    /// A sentence below the heading; may be empty.
+    pub lede: &'static str,
     /// The figures, in reading order.
     pub figures: Vec<Figure>,
     /// Substitutes for figures with nothing to draw: a title and a sentence each.
@@ -46,10 +49,37 @@ impl Section {
     pub fn new(id: &'static str, title: &'static str, figures: Vec<Figure>) -> Self {
         let (absent, figures): (Vec<_>, Vec<_>) =
             figures.into_iter().partition(|figure| figure.nothing.is_some());
-        let absent =
-            absent.into_iter().map(|figure| (figure.title, figure.nothing.unwrap_or_default()));
-        Self { id, title, figures, absent: absent.collect() }
+        let mut sentences: Vec<(String, String)> = Vec::new();
+        for figure in absent {
+            let sentence = figure.nothing.unwrap_or_default();
+            match sentences.iter_mut().find(|(_, known)| *known == sentence) {
+                Some((titles, _)) => *titles = format!("{titles}, {}", figure.title),
+                None => sentences.push((figure.title, sentence)),
+            }
+        }
+        Self { id, title, lede: "", figures: without_holes(figures), absent: sentences }
     }
+
+    fn is_empty(&self) -> bool {
+        self.figures.is_empty() && self.absent.is_empty()
+    }
+}
+
+/// Half figures without a neighbour become wide: a row has no hole.
+fn without_holes(mut figures: Vec<Figure>) -> Vec<Figure> {
+    let mut at = 0;
+    while at < figures.len() {
+        let is_half = |figure: Option<&Figure>| figure.is_some_and(|it| it.size == Size::Half);
+        if !is_half(figures.get(at)) {
+            at += 1;
+        } else if is_half(figures.get(at + 1)) {
+            at += 2;
+        } else {
+            figures[at].size = Size::Wide;
+            at += 1;
+        }
+    }
+    figures
 }
 
 /// One figure: a chart or something drawn by the template, with its table.
@@ -83,7 +113,7 @@ pub struct Figure {
 }
 
 /// Share of the page's width a figure takes.
-#[derive(Clone, Copy, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
     /// All of it.
@@ -115,7 +145,7 @@ pub struct Key {
     pub colour: usize,
     /// Drawn thin (a maximum beside its mean).
     pub thin: bool,
-    /// Drawn dashed (the palette has been used up once).
+    /// Drawn dashed (it lies on another line, or the palette has been used up once).
     pub dashed: bool,
 }
 
@@ -126,6 +156,8 @@ pub struct Bar {
     pub label: String,
     /// Right of the bar.
     pub value: String,
+    /// Share of the full length left empty before the first segment, 0..=100.
+    pub from_percent: f64,
     /// From left to right.
     pub segments: Vec<Segment>,
 }
@@ -177,39 +209,74 @@ impl Figure {
     }
 }
 
+/// Most runs in one picture: with more, lines are a tangle.
+const MOST_OVERLAID: usize = 4;
+const BANDS: &str =
+    "Shaded: from the 5th to the 95th percentile of the intervals that a point joins.";
+
 /// All sections with figures, for one run or several.
 pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
+    let mut sections = Vec::new();
+    let sweep = sweep::figures(records);
+    if !sweep.is_empty() {
+        sections.push(Section::new("sweep", "Over the parameter", sweep));
+    }
+    if runs.len() > MOST_OVERLAID {
+        sections.push(summed(runs));
+    } else {
+        sections.extend(one_by_one(runs));
+    }
+    let layer = zoned_block::figures(runs);
+    if !layer.is_empty() {
+        sections.push(Section::new("zoned-block", "Zoned block device", layer));
+    }
+    let power = power::figures(runs, MOST_OVERLAID);
+    if !power.is_empty() {
+        let power = Section::new("power", "Power loss", power);
+        let is_cut = |run: &Run| run.record.power.as_ref().is_some_and(|it| !it.made.is_empty());
+        // Where power was lost, that is what the run was made for.
+        let place = if runs.iter().any(is_cut) { 0 } else { sections.len() };
+        sections.insert(place, power);
+    }
+    sections.retain(|section| !section.is_empty());
+    sections
+}
+
+/// What many runs can still be compared in.
+fn summed(runs: &[Run]) -> Section {
+    let mut figures: Vec<Figure> = tenants::figure(runs).into_iter().collect();
+    figures.extend(causes::programs(runs, MOST_OVERLAID));
+    figures.extend(causes::reads(runs, MOST_OVERLAID));
+    let mut section = Section::new("flash", "Flash operations", figures);
+    section.lede = "Figures over time and of each run are in reports of up to four runs.";
+    section
+}
+
+/// The figures over time, and those of each run.
+fn one_by_one(runs: &[Run]) -> Vec<Section> {
     let mut latency = percentiles::figures(runs);
     latency.extend(over_time::latency(runs));
     latency.extend(tenants::figure(runs));
     let mut flash = over_time::write_amplification(runs);
-    flash.extend(causes::programs(runs));
-    flash.extend(causes::reads(runs));
+    flash.extend(causes::programs(runs, MOST_OVERLAID));
+    flash.extend(causes::reads(runs, MOST_OVERLAID));
     let mut busy = over_time::busy(runs);
     busy.extend(busy::figures(runs));
+    let mut throughput = Section::new("throughput", "Throughput", over_time::throughput(runs));
+    if runs.iter().any(|run| !run.columns.bands.is_empty()) {
+        throughput.lede = BANDS;
+    }
     let mut sections = vec![
-        Section::new("throughput", "Throughput", over_time::throughput(runs)),
+        throughput,
         Section::new("latency", "Latency", latency),
         Section::new("levels", "Queue, buffer and free blocks", over_time::levels(runs)),
         Section::new("flash", "Flash operations", flash),
         Section::new("utilisation", "Utilisation", busy),
         Section::new("wear", "Wear", wear::figures(runs)),
     ];
-    let sweep = sweep::figures(records);
-    if !sweep.is_empty() {
-        sections.insert(0, Section::new("sweep", "Over the parameter", sweep));
-    }
     let zones = zones::figures(runs);
     if !zones.is_empty() {
         sections.push(Section::new("zones", "Zones", zones));
-    }
-    let layer = zoned_block::figures(runs);
-    if !layer.is_empty() {
-        sections.push(Section::new("zoned-block", "Zoned block device", layer));
-    }
-    let power = power::figures(runs);
-    if !power.is_empty() {
-        sections.push(Section::new("power", "Power loss", power));
     }
     sections
 }

@@ -1,6 +1,7 @@
 //! Lines over simulated time: throughput, latency, write amplification, busy shares.
 
-use super::spec::{self, Line, Points, Unit};
+use super::coincide;
+use super::spec::{self, Line, Points, Stroke, Unit};
 use super::{Figure, Size};
 use crate::format;
 use crate::run::Run;
@@ -28,7 +29,7 @@ struct Part {
     label: &'static str,
     column: &'static str,
     colour: usize,
-    thin: bool,
+    stroke: Stroke,
     /// The note for a run that has none of it.
     nothing: &'static str,
 }
@@ -40,17 +41,22 @@ const fn part(
     colour: usize,
     nothing: &'static str,
 ) -> Part {
-    Part { id, label, column, colour, thin: false, nothing }
+    Part { id, label, column, colour, stroke: Stroke::Solid, nothing }
 }
 
 const fn thin(part: Part) -> Part {
-    Part { thin: true, ..part }
+    Part { stroke: Stroke::Thin, ..part }
+}
+
+const fn dashed(part: Part) -> Part {
+    Part { stroke: Stroke::Dashed, ..part }
 }
 
 const NO_SERIES: &str = "The record was saved without series.";
 const NO_READS: &str = "Nothing was read.";
 const NO_WRITES: &str = "Nothing was written.";
 const NO_FLUSHES: &str = "Nothing was flushed.";
+const TOO_FEW: &str = "Too few commands a point for a 99th percentile.";
 
 static IOPS: Subject = Subject {
     id: "iops",
@@ -80,8 +86,8 @@ static READ_LATENCY: Subject = Subject {
     unit: Unit::Latency,
     parts: &[
         part("p50", "Median", "read_p50_us", 0, NO_READS),
-        part("p99", "p99", "read_p99_us", 1, NO_READS),
-        thin(part("max", "Maximum", "read_max_us", 7, NO_READS)),
+        dashed(part("p99", "p99", "read_p99_us", 0, NO_READS)),
+        thin(part("max", "Maximum", "read_max_us", 0, NO_READS)),
     ],
     wide: false,
 };
@@ -91,9 +97,9 @@ static WRITE_LATENCY: Subject = Subject {
     title: "Write latency over time",
     unit: Unit::Latency,
     parts: &[
-        part("p50", "Median", "write_p50_us", 0, NO_WRITES),
-        part("p99", "p99", "write_p99_us", 1, NO_WRITES),
-        thin(part("max", "Maximum", "write_max_us", 7, NO_WRITES)),
+        part("p50", "Median", "write_p50_us", 1, NO_WRITES),
+        dashed(part("p99", "p99", "write_p99_us", 1, NO_WRITES)),
+        thin(part("max", "Maximum", "write_max_us", 1, NO_WRITES)),
     ],
     wide: false,
 };
@@ -103,9 +109,9 @@ static FLUSH_LATENCY: Subject = Subject {
     title: "Flush latency over time",
     unit: Unit::Latency,
     parts: &[
-        part("p50", "Median", "flush_p50_us", 0, NO_FLUSHES),
-        part("p99", "p99", "flush_p99_us", 1, NO_FLUSHES),
-        thin(part("max", "Maximum", "flush_max_us", 7, NO_FLUSHES)),
+        part("p50", "Median", "flush_p50_us", 2, NO_FLUSHES),
+        dashed(part("p99", "p99", "flush_p99_us", 2, NO_FLUSHES)),
+        thin(part("max", "Maximum", "flush_max_us", 2, NO_FLUSHES)),
     ],
     wide: false,
 };
@@ -114,7 +120,7 @@ static WAF: Subject = Subject {
     id: "waf",
     title: "Write amplification over time",
     unit: Unit::Factor,
-    parts: &[part("", "", "waf", 0, NO_WRITES)],
+    parts: &[part("", "", "waf", 7, NO_WRITES)],
     wide: true,
 };
 
@@ -123,8 +129,8 @@ static BUSY: Subject = Subject {
     title: "Busy time over time",
     unit: Unit::Percent,
     parts: &[
-        part("dies", "Dies, mean", "die_busy", 2, "No die did anything."),
-        part("channels", "Channels, mean", "channel_busy", 3, "No channel carried anything."),
+        part("dies", "Dies, mean", "die_busy", 7, "No die did anything."),
+        part("channels", "Channels, mean", "channel_busy", 5, "No channel carried anything."),
     ],
     wide: true,
 };
@@ -133,7 +139,7 @@ static QUEUE: Subject = Subject {
     id: "queue-depth",
     title: "Queue depth over time",
     unit: Unit::Commands,
-    parts: &[part("", "", "queue_depth", 0, "No command was outstanding.")],
+    parts: &[part("", "", "queue_depth", 7, "No command was outstanding.")],
     wide: false,
 };
 
@@ -141,7 +147,7 @@ static BUFFER: Subject = Subject {
     id: "buffer",
     title: "Write buffer over time",
     unit: Unit::Bytes,
-    parts: &[part("", "", "buffered_bytes", 1, "Nothing was in the write buffer.")],
+    parts: &[part("", "", "buffered_bytes", 7, "Nothing was in the write buffer.")],
     wide: false,
 };
 
@@ -149,7 +155,7 @@ static FREE: Subject = Subject {
     id: "free-blocks",
     title: "Free blocks over time",
     unit: Unit::Blocks,
-    parts: &[part("", "", "free_blocks", 2, "No block was free, or none was counted.")],
+    parts: &[part("", "", "free_blocks", 7, "No block was free, or none was counted.")],
     wide: true,
 };
 
@@ -217,10 +223,10 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     let lines = present.iter().map(|part| Line {
         label: named(part.label, subject.title),
         colour: part.colour,
-        thin: part.thin,
+        stroke: part.stroke,
         points: Points::Column { run: 0, column: part.column },
     });
-    let lines: Vec<Line> = lines.collect();
+    let mut lines: Vec<Line> = lines.collect();
     // A lone line needs its name: the legend is only for telling several apart.
     let mut note = missing.join(" ");
     if let ([part], false) = (&present[..], absent.is_empty()) {
@@ -228,7 +234,9 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     }
     figure.table = Some(table(runs, &lines, subject.unit));
     let description = subject.title;
-    let note = format!("{note} {}", reading(runs, &lines, subject.unit)).trim().to_owned();
+    let coincide = coincide::dash(runs, &mut lines, subject.unit);
+    let note = format!("{note} {coincide} {}", reading(runs, &lines, subject.unit));
+    let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
     figure.note(note).chart(spec::lines_over_time(runs, lines, subject.unit, description))
 }
 
@@ -256,23 +264,29 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
     let lines = present.iter().map(|&run| Line {
         label: runs[run].label.clone(),
         colour: run,
-        thin: part.thin,
+        stroke: Stroke::Solid,
         points: Points::Column { run, column: part.column },
     });
-    let lines: Vec<Line> = lines.collect();
-    figure.note = told(&absences);
+    let mut lines: Vec<Line> = lines.collect();
     figure.table = Some(table(runs, &lines, subject.unit));
+    let coincide = coincide::dash(runs, &mut lines, subject.unit);
     let reading = reading(runs, &lines, subject.unit);
-    let note = format!("{} {reading}", figure.note);
-    note.trim().clone_into(&mut figure.note);
+    let parts = [told(&absences), coincide, reading];
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    figure.note = parts.collect::<Vec<_>>().join(" ");
     figure.chart(spec::lines_over_time(runs, lines, subject.unit, &title))
 }
 
 /// How to read the chart, where that is not plain.
 fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
-    let key = spec::key_to_marks(runs, lines);
+    let key = spec::key_to_marks(runs);
     if unit != Unit::Factor {
-        return key;
+        return match spec::cut_band(runs, lines, unit) {
+            Some((_, top)) => {
+                format!("The shade reaches {}, beyond the axis. {key}", show(unit, top))
+            }
+            None => key.to_owned(),
+        };
     }
     let columns = lines.iter().filter_map(|line| match line.points {
         Points::Column { run, column } => runs[run].columns.values.get(column),
@@ -281,14 +295,14 @@ fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
     let values: Vec<f64> = columns.flatten().flatten().copied().collect();
     match spec::cut_off(&values) {
         Some((_, top)) => format!("Peaks of up to {} are cut off. {key}", format::factor(top)),
-        None => key,
+        None => key.to_owned(),
     }
 }
 
 /// The labels of runs that have no line for `part`, by the reason.
 fn absences(runs: &[Run], absent: &[usize], part: &Part) -> Vec<(String, &'static str)> {
     let of = |&run: &usize| reason(&runs[run], part);
-    let groups = [NO_SERIES, part.nothing].map(|reason| {
+    let groups = [NO_SERIES, TOO_FEW, part.nothing].map(|reason| {
         let of_it = absent.iter().filter(|run| of(run) == reason);
         let labels: Vec<&str> = of_it.map(|&run| runs[run].label.as_str()).collect();
         (labels.join(", "), reason)
@@ -307,7 +321,17 @@ fn told(absences: &[(String, &'static str)]) -> String {
 fn reason(run: &Run, part: &Part) -> &'static str {
     let host = &run.record.host;
     let commands = host.reads + host.writes + host.flushes + host.trims;
-    if run.record.series.is_empty() && commands > 0 { NO_SERIES } else { part.nothing }
+    let of_kind = match part.nothing {
+        NO_READS => host.reads,
+        NO_WRITES => host.writes,
+        NO_FLUSHES => host.flushes,
+        _ => 0,
+    };
+    match run.record.series.is_empty() {
+        true if commands > 0 => NO_SERIES,
+        false if of_kind > 0 && part.column.ends_with("p99_us") => TOO_FEW,
+        _ => part.nothing,
+    }
 }
 
 /// Whether a column has anything but zeros and gaps.

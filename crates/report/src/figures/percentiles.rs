@@ -1,8 +1,8 @@
 //! Latency distributions on the scale of nines: each step to the right leaves a tenth of the
 //! commands, so that the tail gets as much room as the body.
 
-use super::spec::{self, Across, Chart, Line, Points, Unit};
-use super::{Figure, Size};
+use super::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
+use super::{Figure, Size, coincide};
 use crate::format;
 use crate::run::Run;
 use crate::series::MAX_POINTS;
@@ -82,8 +82,9 @@ fn figure(id: &str, title: &str, lines: Vec<(Line, u64)>, nothing: &str) -> Figu
         _ => NOTE.to_owned(),
     };
     figure.table = Some(table(&lines));
-    let lines = lines.into_iter().map(|(line, _)| line).collect();
-    figure.note(note).chart(chart(lines, title))
+    let mut lines: Vec<Line> = lines.into_iter().map(|(line, _)| line).collect();
+    let coincide = coincide::dash(&[], &mut lines, Unit::Latency);
+    figure.note(format!("{note} {coincide}").trim_end()).chart(chart(lines, title))
 }
 
 /// A distribution as a line over the nines.
@@ -94,7 +95,7 @@ fn line(kind: &Kind, run: &Run, label: &str, colour: usize) -> Option<(Line, u64
     let (x, y): (Vec<f64>, Vec<f64>) = points.into_iter().unzip();
     (!x.is_empty()).then(|| {
         let points = Points::Here { x, y };
-        (Line { label: label.to_owned(), colour, thin: false, points }, count)
+        (Line { label: label.to_owned(), colour, stroke: Stroke::Solid, points }, count)
     })
 }
 
@@ -223,7 +224,7 @@ mod tests {
             let distribution = [(0.0, 10.0), (50.0, 20.0), (99.0, 30.0), (100.0, 99.0)];
             let (x, y) = points(&distribution, count).into_iter().unzip();
             let points = Points::Here { x, y };
-            let line = Line { label: "Reads".into(), colour: 0, thin: false, points };
+            let line = Line { label: "Reads".into(), colour: 0, stroke: Stroke::Solid, points };
             let heads = table(&[(line, count)]).rows.into_iter().map(|row| row[0].clone());
             heads.collect::<Vec<_>>()
         };

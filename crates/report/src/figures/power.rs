@@ -1,6 +1,6 @@
 //! Power loss: energy of a dump against the capacitors' energy, and the steps of a recovery.
 
-use super::spec::{self, Line, Points, Unit};
+use super::spec::{self, Line, Points, Stroke, Unit};
 use super::{Bar, Figure, Segment, Size};
 use crate::format::{self, rounded};
 use crate::run::Run;
@@ -8,8 +8,11 @@ use crate::table::Table;
 use leyden_record::{Power, Recovery};
 
 /// Two figures for each run of a drive with capacitors; none for the others.
-pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
+pub(crate) fn figures(runs: &[Run], most_runs: usize) -> Vec<Figure> {
     let several = runs.len() > 1;
+    if runs.len() > most_runs {
+        return Vec::new();
+    }
     let mut figures = Vec::new();
     for (i, run) in runs.iter().enumerate() {
         let names = |id: &str, title: &str| {
@@ -59,7 +62,7 @@ fn over_time(runs: &[Run]) -> Figure {
     let level = |label: String, colour, energy_mj: f64| Line {
         label,
         colour,
-        thin: false,
+        stroke: Stroke::Solid,
         points: Points::Here { x: domain.to_vec(), y: vec![rounded(energy_mj); 2] },
     };
     let mut lines = Vec::new();
@@ -67,7 +70,12 @@ fn over_time(runs: &[Run]) -> Figure {
         let (x, y) = needs(run);
         let label = if runs.len() > 1 { run.label.clone() } else { "needed now".to_owned() };
         if !x.is_empty() {
-            lines.push(Line { label, colour: index, thin: false, points: Points::Here { x, y } });
+            lines.push(Line {
+                label,
+                colour: index,
+                stroke: Stroke::Solid,
+                points: Points::Here { x, y },
+            });
         }
     }
     let mut table = Table::new(["", "energy"]);
@@ -99,7 +107,7 @@ fn over_time(runs: &[Run]) -> Figure {
     figure.table = Some(table);
     let note = format!(
         "Energy of a dump at moments drawn from the run's seed, joined by lines. {}",
-        spec::key_to_marks(runs, &[])
+        spec::key_to_marks(runs)
     );
     let chart = spec::lines_over_time(runs, lines, Unit::Energy, "Energy that a power cut needs");
     figure.note(note.trim_end()).chart(chart)
@@ -199,70 +207,67 @@ fn cuts(mut figure: Figure, power: &Power) -> Figure {
 }
 
 fn steps(mut figure: Figure, recovery: &Recovery, after: &str) -> Figure {
-    let charge = ("charging the bank".to_owned(), recovery.charge_ms, None);
-    let steps = recovery
-        .steps
-        .iter()
-        .map(|step| (step.name.replace('_', " "), step.time_ms, Some(step.pages)));
-    let rows: Vec<_> = steps.chain([charge]).collect();
-    let scale = LogScale::of(rows.iter().map(|row| row.1));
-    let mut table = Table::new(["step", "pages read", "time"]);
-    for (name, ms, pages) in rows {
-        let time = format::seconds(ms / 1e3);
-        let pages_text = pages.map_or_else(|| format::DASH.to_owned(), |n| format::count(n as f64));
-        table.rows.push(vec![name.clone(), pages_text, time.clone()]);
-        figure.bars.push(bar(&name, time, scale.place(ms), 1.0, usize::from(pages.is_none())));
+    let steps = recovery.steps.iter().map(|step| Row {
+        name: step.name.replace('_', " "),
+        pages: Some(step.pages),
+        time_ms: step.time_ms,
+    });
+    let charging =
+        Row { name: "charging the bank".to_owned(), pages: None, time_ms: recovery.charge_ms };
+    let steps: Vec<Row> = steps.collect();
+    let end_ms = steps.iter().map(|row| row.time_ms).sum::<f64>().max(charging.time_ms);
+    let mut table = Table::new(["step", "pages read", "from", "time"]);
+    let mut from_ms = 0.0;
+    for row in steps.iter().chain([&charging]) {
+        // The bank charges from power-on, while the steps follow one another.
+        let starts_ms = if row.pages.is_some() { from_ms } else { 0.0 };
+        let time = format::seconds(row.time_ms / 1e3);
+        let pages = row.pages.map_or_else(|| format::DASH.to_owned(), |n| format::count(n as f64));
+        let from = format::seconds(starts_ms / 1e3);
+        table.rows.push(vec![row.name.clone(), pages, from, time.clone()]);
+        let mut bar = bar(&row.name, time, row.time_ms, end_ms, usize::from(row.pages.is_none()));
+        if end_ms > 0.0 {
+            bar.from_percent = rounded(starts_ms / end_ms * 100.0);
+        }
+        figure.bars.push(bar);
+        from_ms = starts_ms + row.time_ms;
     }
     figure.size = Size::Half;
     figure.table = Some(table);
     figure.note(format!(
-        "After {after}; the longest took {} until the drive was ready. The bank charges meanwhile. \
-         The bars are logarithmic.",
+        "After {after}, from power-on; the longest recovery of the run took {} until the drive was ready.",
         format::seconds(recovery.time_ms.max / 1e3)
     ))
 }
 
-/// A logarithmic scale of bars: charging takes a thousand times as long as most steps.
-struct LogScale {
-    least: f64,
-    decades: f64,
-}
-
-impl LogScale {
-    /// From a tenth of the least to the largest.
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let positive = values.filter(|value| *value > 0.0);
-        let (least, most) = positive
-            .fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), value| {
-                (least.min(value), most.max(value))
-            });
-        Self { least, decades: 1.0 + (most / least).log10() }
-    }
-
-    /// Where `value` is, 0..=1.
-    fn place(&self, value: f64) -> f64 {
-        if value > 0.0 { (1.0 + (value / self.least).log10()) / self.decades } else { 0.0 }
-    }
+/// A step of a recovery, or the charging beside it.
+struct Row {
+    name: String,
+    /// None where nothing is read.
+    pages: Option<u64>,
+    time_ms: f64,
 }
 
 fn bar(label: &str, value: String, part: f64, most: f64, colour: usize) -> Bar {
     let percent = if most > 0.0 { part / most * 100.0 } else { 0.0 };
     let title = format!("{label}: {value}");
-    Bar { label: label.to_owned(), value, segments: vec![Segment { colour, percent, title }] }
+    let segments = vec![Segment { colour, percent, title }];
+    Bar { label: label.to_owned(), value, from_percent: 0.0, segments }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leyden_record::RecoveryStep;
 
     #[test]
-    fn short_steps_show_beside_a_long_one() {
-        let scale = LogScale::of([0.0, 0.01, 1.0, 1000.0].into_iter());
-        let places = [0.0, 0.01, 1.0, 1000.0].map(|ms| scale.place(ms));
-        assert!(places[0] == 0.0 && (places[3] - 1.0).abs() < 1e-9, "{places:?}");
-        assert!(
-            (places[1] - 1.0 / 6.0).abs() < 1e-9 && (places[2] - 0.5).abs() < 1e-9,
-            "{places:?}"
-        );
+    fn steps_follow_one_another_while_the_bank_charges() {
+        let step = |name: &str, time_ms| RecoveryStep { name: name.into(), pages: 1, time_ms };
+        let steps_of = vec![step("find_root", 10.0), step("load_map", 30.0)];
+        let recovery = Recovery { steps: steps_of, charge_ms: 80.0, ..Recovery::default() };
+        let figure = steps(Figure::new("steps", "Steps"), &recovery, "the cut");
+        let bars = figure.bars.iter().map(|bar| (bar.from_percent, bar.segments[0].percent));
+        let bars: Vec<(f64, f64)> = bars.collect();
+        assert_eq!(bars, [(0.0, 12.5), (12.5, 37.5), (0.0, 100.0)]);
     }
 }

@@ -93,6 +93,19 @@ pub enum Across {
     Parameter,
 }
 
+/// The stroke of a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stroke {
+    /// Whole and thick.
+    #[default]
+    Solid,
+    /// Whole and thin: a maximum beside its median.
+    Thin,
+    /// Dashed, and drawn above all others: one that lies on another line, or a percentile beside its median.
+    Dashed,
+}
+
 /// One line or one layer of a stack.
 #[derive(Clone, Serialize)]
 pub struct Line {
@@ -101,9 +114,8 @@ pub struct Line {
     /// Index into the palette, beyond its end dashed.
     #[serde(skip)]
     pub colour: usize,
-    /// Drawn thin.
-    #[serde(skip)]
-    pub thin: bool,
+    /// How it is drawn.
+    pub stroke: Stroke,
     /// Where its points are.
     #[serde(flatten)]
     pub points: Points,
@@ -163,8 +175,8 @@ impl Chart {
         let keys = self.lines.iter().map(|line| Key {
             label: line.label.clone(),
             colour: line.colour % COLOURS,
-            thin: line.thin,
-            dashed: line.colour >= COLOURS,
+            thin: line.stroke == Stroke::Thin,
+            dashed: line.colour >= COLOURS || line.stroke == Stroke::Dashed,
         });
         keys.collect()
     }
@@ -212,6 +224,26 @@ fn is_banded(runs: &[Run], lines: &[Line]) -> bool {
     lines.len() <= MOST_BANDS && lines.iter().any(|line| band(runs, line).is_some())
 }
 
+/// The highest value of a band that the axis shows, and the highest there is, if that lies beyond the
+/// axis: lines under bands of many times their height would be flat.
+pub(super) fn cut_band(runs: &[Run], lines: &[Line], unit: Unit) -> Option<(f64, f64)> {
+    if unit == Unit::Latency || !is_banded(runs, lines) {
+        return None;
+    }
+    let values = lines.iter().filter_map(|line| match &line.points {
+        Points::Column { run, column } => runs[*run].columns.values.get(column),
+        Points::Here { .. } => None,
+    });
+    let usual = values.flatten().flatten().copied().fold(0.0, f64::max) * CUT_OFF_ABOVE;
+    let top = band_values(runs, lines).fold(0.0, f64::max);
+    (top > usual && usual > 0.0).then_some((usual, top))
+}
+
+fn band_values<'a>(runs: &'a [Run], lines: &'a [Line]) -> impl Iterator<Item = f64> + 'a {
+    let bands = lines.iter().filter_map(|line| band(runs, line));
+    bands.flat_map(|band| band.high.iter().flatten().copied())
+}
+
 fn band<'a>(runs: &'a [Run], line: &Line) -> Option<&'a Band> {
     match line.points {
         Points::Column { run, column } => runs[run].columns.bands.get(column),
@@ -255,17 +287,23 @@ fn layered(mut spec: Value, runs: &[Run], lines: &[Line]) -> Value {
     spec
 }
 
-/// Says what the marks and bands of a chart over time are; empty if there are none.
-pub(crate) fn key_to_marks(runs: &[Run], lines: &[Line]) -> String {
-    let mut said = Vec::new();
-    let is_joined = runs.iter().any(|run| !run.columns.bands.is_empty());
-    if is_joined && lines.len() <= MOST_BANDS && lines.iter().any(|line| !line.thin) {
-        said.push("Bands hold nine tenths of the shorter intervals that a point is the mean of.");
+/// Says what the marks of a chart over time are; empty if there are none.
+pub(crate) fn key_to_marks(runs: &[Run]) -> &'static str {
+    if cuts(runs).is_empty() { "" } else { "Dashed and vertical: the power was cut." }
+}
+
+/// Whether most points of the columns are gaps.
+fn is_sparse(runs: &[Run], lines: &[Line]) -> bool {
+    let columns = lines.iter().filter_map(|line| match &line.points {
+        Points::Column { run, column } => runs[*run].columns.values.get(column),
+        Points::Here { .. } => None,
+    });
+    let (mut all, mut gaps) = (0, 0);
+    for value in columns.flatten() {
+        all += 1;
+        gaps += usize::from(value.is_none());
     }
-    if !cuts(runs).is_empty() {
-        said.push("Dashed: the power was cut.");
-    }
-    said.join(" ")
+    gaps * 2 > all
 }
 
 /// A chart of lines over time.
@@ -282,8 +320,10 @@ pub(crate) fn lines_over_time(
     let mut values: Vec<f64> = values.flatten().flatten().copied().collect();
     // An axis of factors is made for the lines: peaks of either are cut off.
     if unit != Unit::Factor && is_banded(runs, &lines) {
-        let bands = lines.iter().filter_map(|line| band(runs, line));
-        values.extend(bands.flat_map(|band| band.high.iter().flatten()));
+        match cut_band(runs, &lines, unit) {
+            Some((shown, _)) => values.push(shown),
+            None => values.extend(band_values(runs, &lines)),
+        }
     }
     let x = x_axis(
         &json!({"domain": time_domain(runs), "nice": false, "zero": false}),
@@ -296,7 +336,15 @@ pub(crate) fn lines_over_time(
         values
     };
     let interpolate = if is_here { "linear" } else { "step-before" };
-    let spec = line_spec(&lines, &x, &y_axis(unit, &values), interpolate, description);
+    let mut spec = line_spec(&lines, &x, &y_axis(unit, &values), interpolate, description);
+    if is_sparse(runs, &lines) {
+        // Steps of one interval each would be specks; the script leaves out where they begin.
+        spec["mark"] = json!({"type": "point", "filled": true, "size": 14, "clip": true});
+        spec["usermeta"] = json!({"points": true});
+        for channel in ["strokeWidth", "strokeOpacity", "strokeDash"] {
+            spec["encoding"].as_object_mut().map(|parts| parts.remove(channel));
+        }
+    }
     let spec = layered(spec, runs, &lines);
     Chart { across: Across::Time, unit, lines, rows: Vec::new(), spec }
 }
@@ -341,8 +389,8 @@ pub fn line_spec(
     description: &str,
 ) -> Value {
     let labels: Vec<&str> = lines.iter().map(|l| l.label.as_str()).collect();
-    let all_thin = lines.iter().all(|l| l.thin);
-    let per_line = |value: fn(&Line) -> Value| {
+    let all_thin = lines.iter().all(|l| l.stroke == Stroke::Thin);
+    let per_line = |value: &dyn Fn(&Line) -> Value| {
         let range: Vec<Value> = lines.iter().map(value).collect();
         let scale = json!({"domain": labels, "range": range});
         // Ordinal, since nominal values have no business being thin or thick.
@@ -359,14 +407,18 @@ pub fn line_spec(
         "encoding": {"x": x, "y": y, "color": colour_channel(lines)},
     });
     // Only what tells lines apart is a channel: a scale of one value is not a constant to Vega.
-    if lines.iter().any(|l| l.thin) && !all_thin {
-        spec["encoding"]["strokeWidth"] = per_line(|l| json!(if l.thin { THIN } else { THICK }));
-        spec["encoding"]["strokeOpacity"] = per_line(|l| json!(if l.thin { 0.6 } else { 1.0 }));
+    if lines.iter().any(|l| l.stroke == Stroke::Thin) && !all_thin {
+        let is_thin = |l: &Line| l.stroke == Stroke::Thin;
+        spec["encoding"]["strokeWidth"] =
+            per_line(&|l| json!(if is_thin(l) { THIN } else { THICK }));
+        spec["encoding"]["strokeOpacity"] =
+            per_line(&|l| json!(if is_thin(l) { 0.6 } else { 1.0 }));
     }
-    if lines.iter().any(|l| l.colour >= COLOURS) {
-        spec["encoding"]["strokeDash"] = per_line(|l| match l.colour / COLOURS {
-            0 => json!([1, 0]),
-            n => json!([4 * n, 2]),
+    if lines.iter().any(|l| l.colour >= COLOURS || l.stroke == Stroke::Dashed) {
+        spec["encoding"]["strokeDash"] = per_line(&|l| match (l.colour / COLOURS, l.stroke) {
+            (_, Stroke::Dashed) => json!([6, 5]),
+            (0, _) => json!([1, 0]),
+            (n, _) => json!([4 * n, 2]),
         });
     }
     spec
@@ -434,8 +486,8 @@ fn log_axis(values: &[f64]) -> (Value, Value) {
     let low = floor_125(positive().reduce(f64::min).unwrap_or(1.0));
     let high = positive().reduce(f64::max).unwrap_or(10.0);
     let mut ticks = vec![low];
-    // One step beyond the highest value, and at least one step in all.
-    while ticks[ticks.len() - 1] < high || ticks.len() < 2 {
+    // One step beyond the highest value, and a decade at least: less would make towers of noise.
+    while ticks[ticks.len() - 1] < high.max(low * 9.0) {
         ticks.push(next_125(ticks[ticks.len() - 1]));
     }
     let top = ticks[ticks.len() - 1];
@@ -500,7 +552,7 @@ mod tests {
         let line = Line {
             label: "reads".into(),
             colour: 0,
-            thin: false,
+            stroke: Stroke::Solid,
             points: Points::Column { run: 0, column: "read_iops" },
         };
         let chart = lines_over_time(&Run::all(&records), vec![line], Unit::Iops, "");

@@ -1,7 +1,7 @@
 //! Figures over a parameter: what the varied key does to each of the figures that matter. Lines where its
 //! values are numbers, bars where they are names.
 
-use super::spec::{self, Across, Chart, Line, Points, Unit};
+use super::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
 use super::{Bar, Figure, Segment, Size};
 use crate::identity;
 use crate::metrics::{self, Metric, metric_at};
@@ -101,7 +101,7 @@ impl Sweep<'_> {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             let label = if label.is_empty() { metric.label.to_owned() } else { label };
             let (x, y) = points.into_iter().unzip();
-            Line { label, colour, thin: false, points: Points::Here { x, y } }
+            Line { label, colour, stroke: Stroke::Solid, points: Points::Here { x, y } }
         });
         Some(lines.collect())
     }
@@ -136,7 +136,7 @@ impl Sweep<'_> {
             let value = metric.text(mean);
             let title = format!("{}: {value}", experiment.name);
             let segments = vec![Segment { colour: 0, percent, title }];
-            Bar { label: experiment.name.clone(), value, segments }
+            Bar { label: experiment.name.clone(), value, from_percent: 0.0, segments }
         };
         self.experiments.iter().zip(means).map(bar).collect()
     }

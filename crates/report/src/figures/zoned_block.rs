@@ -98,6 +98,7 @@ fn written(layers: &[(&Run, &ZonedBlock)]) -> Figure {
     let bar = |(run, layer): &(&Run, &ZonedBlock)| Bar {
         label: run.label.clone(),
         value: format::bytes(total(layer) as f64),
+        from_percent: 0.0,
         segments: KINDS.iter().filter_map(|kind| segment(kind, layer, most)).collect(),
     };
     figure.bars = layers.iter().map(bar).collect();

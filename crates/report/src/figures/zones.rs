@@ -1,6 +1,6 @@
 //! Zoned drives: a map of the zones, their states and the buffer's fill over time, and what flushes waited for.
 
-use super::spec::{self, Line, Points, Unit};
+use super::spec::{self, Line, Points, Stroke, Unit};
 use super::{Figure, Key, Size};
 use crate::format::{self, rounded};
 use crate::run::Run;
@@ -159,7 +159,7 @@ impl<'a> Moments<'a> {
     fn line(&self, label: &str, colour: usize, of: impl Fn(&ZoneMoment) -> f64) -> Line {
         let y = self.all.iter().map(|moment| of(moment)).collect();
         let points = Points::Here { x: self.at.clone(), y };
-        Line { label: label.to_owned(), colour, thin: false, points }
+        Line { label: label.to_owned(), colour, stroke: Stroke::Solid, points }
     }
 }
 
@@ -206,7 +206,7 @@ fn fill(mut figure: Figure, runs: &[Run], moments: &Moments<'_>) -> Figure {
         return figure.nothing("Nothing was in the buffer when it was looked at.");
     }
     let absent = empty.iter().map(|line| format!("{}: nothing.", line.label));
-    let note = absent.chain([spec::key_to_marks(runs, &[])]).collect::<Vec<_>>().join(" ");
+    let note = absent.chain([spec::key_to_marks(runs).to_owned()]).collect::<Vec<_>>().join(" ");
     figure.table = Some(peaks(&used, |value| format::bytes(value.round())));
     let description = figure.title.clone();
     let chart = spec::lines_over_time(runs, used, Unit::Bytes, &description);

@@ -3,7 +3,7 @@
 use crate::frontier::{Point, TABLES};
 use crate::hexa::Workload;
 use leyden_report::figures::Table;
-use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Unit};
+use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
 use leyden_report::figures::{Figure, Section, Size};
 use leyden_report::format;
 use serde_json::json;
@@ -42,7 +42,7 @@ fn chart_of(id: &str, points: &[Point]) -> Figure {
             (!of_table.is_empty()).then(|| Line {
                 label: table.name(),
                 colour,
-                thin: false,
+                stroke: Stroke::Solid,
                 points,
             })
         })

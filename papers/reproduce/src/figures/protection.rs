@@ -5,7 +5,7 @@ use crate::hexa::{self, BUFFERS, SCHEDULES, WORKLOADS, Workload};
 use crate::{Cell, WorkloadRow};
 use leyden_record::RunRecord;
 use leyden_report::figures::Table;
-use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Unit};
+use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
 use leyden_report::figures::{Bar, Figure, Key, Section, Segment, Size};
 use leyden_report::format;
 use serde_json::json;
@@ -104,7 +104,12 @@ impl Panel<'_> {
             let x = found.iter().map(|(share, _)| f64::from(*share) / 100.0).collect();
             let y = found.iter().map(|(_, record)| format::rounded(of(record))).collect();
             let label = (*schedule).to_owned();
-            lines.push(Line { label, colour, thin: false, points: Points::Here { x, y } });
+            lines.push(Line {
+                label,
+                colour,
+                stroke: Stroke::Solid,
+                points: Points::Here { x, y },
+            });
         }
         if lines.is_empty() {
             return figure.nothing("None of these runs was made.");
@@ -189,6 +194,7 @@ fn bar(table: hexa::Table, letter: &str, counts: &[u64; 4], most: u64) -> Bar {
     Bar {
         label: format!("{} {letter}", table.name()),
         value: format::count(counts.iter().sum::<u64>() as f64),
+        from_percent: 0.0,
         segments: segments
             .filter(|(_, (_, count))| **count > 0)
             .map(|(colour, ((label, _), count))| Segment {

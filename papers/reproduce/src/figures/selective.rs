@@ -4,7 +4,7 @@
 use crate::selective::{CHANGES, REGIONS_COMPARED, StoreCell};
 use leyden_record::{RunRecord, Store};
 use leyden_report::figures::Table;
-use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Unit};
+use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
 use leyden_report::figures::{Figure, Section, Size};
 use leyden_report::format;
 use serde_json::json;
@@ -148,7 +148,7 @@ impl Drawn {
             };
             let y = xs.iter().map(|&x| mean(x)).collect();
             let points = Points::Here { x: xs.into_iter().map(f64::from).collect(), y };
-            Line { label: label.to_owned(), colour, thin: false, points }
+            Line { label: label.to_owned(), colour, stroke: Stroke::Solid, points }
         };
         labels.into_iter().enumerate().map(line).collect()
     }

@@ -8,7 +8,7 @@ use crate::zombie::{
 };
 use leyden_record::RunRecord;
 use leyden_report::figures::Table;
-use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Unit};
+use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
 use leyden_report::figures::{Figure, Section, Size};
 use leyden_report::format;
 use serde_json::{Value, json};
@@ -236,7 +236,12 @@ fn lines(
         let (x, y): (Vec<f64>, Vec<f64>) = of(*policy).into_iter().unzip();
         if !x.is_empty() {
             let label = policy.name.to_owned();
-            lines.push(Line { label, colour, thin: false, points: Points::Here { x, y } });
+            lines.push(Line {
+                label,
+                colour,
+                stroke: Stroke::Solid,
+                points: Points::Here { x, y },
+            });
         }
     }
     if lines.is_empty() {

@@ -17,6 +17,7 @@ use crate::args::ReproduceArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
 use crate::output::table::Table;
+use crate::version::VERSION;
 
 /// The designs under each workload.
 type Frontiers = Vec<(Workload, Vec<Point>)>;
@@ -41,6 +42,7 @@ pub(super) fn main(args: &ReproduceArgs, cancel: &Cancel) -> Result<(), Failure>
         json.push(b'\n');
         atomic::write(&folder.join("frontier.json"), &json)?;
         let page = render_reproduction(&Reproduction {
+            version: VERSION,
             title: "The frontier of designs",
             command: &command_of(args),
             quick: args.quick,

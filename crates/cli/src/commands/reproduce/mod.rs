@@ -23,6 +23,7 @@ use crate::failure::Failure;
 use crate::output::atomic;
 use crate::output::progress::Progress;
 use crate::output::table::{Table, wrap};
+use crate::version::VERSION;
 
 /// Width of the notes under the table.
 const NOTE_WIDTH: usize = 90;
@@ -282,6 +283,7 @@ fn page(
     let names: Vec<&str> = args.papers.iter().map(|paper| paper.name).collect();
     let title = if names.is_empty() { "All papers".to_owned() } else { names.join(", ") };
     render_reproduction(&Reproduction {
+        version: VERSION,
         title: &title,
         command: &command_of(args),
         quick: args.quick,

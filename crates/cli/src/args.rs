@@ -5,6 +5,8 @@ mod answers;
 pub(crate) mod crashtest;
 #[cfg(feature = "serve")]
 mod nvme;
+#[cfg(feature = "plot")]
+mod plot;
 pub(crate) mod reproduce;
 #[cfg(feature = "serve")]
 pub(crate) mod served;
@@ -18,6 +20,8 @@ use clap_complete::Shell;
 use leyden_config::Set;
 
 pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
+#[cfg(feature = "plot")]
+pub(crate) use plot::{Length, PlotArgs};
 pub(crate) use reproduce::ReproduceArgs;
 pub(crate) use sweep::{CacheCommand, SweepArgs, SweepCommand};
 pub(crate) use traces::{ActionArg, ConvertArgs, InfoArgs, ReadArgs, TraceCommand};
@@ -187,6 +191,9 @@ pub(crate) enum Command {
     ///
     /// The file is self-contained: it needs no network and no other file.
     Report(ReportArgs),
+    #[cfg(feature = "plot")]
+    /// Draw one figure of records or a report, as SVG, PDF or PNG
+    Plot(PlotArgs),
     /// Print a shell completion script
     ///
     /// For bash: leyden completions bash > ~/.local/share/bash-completion/completions/leyden

@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Serve a drive",
         &["image", "serve", "mount", "cut", "restore", "fault", "status", "recording", "fs"],
     ),
-    ("Traces and data", &["trace", "report", "schema", "policies"]),
+    ("Traces and data", &["trace", "report", "plot", "schema", "policies"]),
     ("Research", &["reproduce", "torture"]),
     ("Set up", &["cache", "completions", "man"]),
 ];

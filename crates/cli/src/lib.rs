@@ -77,6 +77,8 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "serve")]
         Command::Status(args) => commands::serve::status(&args),
         Command::Report(report) => commands::report(&report),
+        #[cfg(feature = "plot")]
+        Command::Plot(plot) => commands::plot::plot(&plot),
         Command::Completions { shell } => commands::lists::completions(shell, help::command()),
         Command::Man { folder } => commands::lists::man(&folder, help::command()),
         Command::Reference { folder } => reference::write(&folder),

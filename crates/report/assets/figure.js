@@ -101,8 +101,7 @@ const figures = (() => {
   const TELLING = ["color", "strokeWidth", "strokeOpacity", "strokeDash"];
 
   function withLegend(chart, part) {
-    const isMain = part.encoding?.y?.field === "v";
-    if (!isMain || chart.lines.length < 2) return part;
+    if (!part.encoding?.y || chart.lines.length < 2) return part;
     const encoding = { ...part.encoding };
     for (const channel of TELLING.filter((channel) => encoding[channel]?.field)) {
       // One type for all: only then does Vega-Lite make them one legend.
@@ -118,7 +117,9 @@ const figures = (() => {
     spec.height = Math.round(Math.min((chart.spec.height ?? 220) * size / 11.5, width * 0.62));
     if (spec.layer) spec.layer = spec.layer.map((part) => withLegend(chart, part));
     else Object.assign(spec, withLegend(chart, spec));
-    spec.title = { text: wrap(chart.title, fitting(inner, size * 1.1)), anchor: "start", frame: "bounds" };
+    // A lone line has no legend: the title says what it is.
+    const lone = chart.lines.length === 1 && chart.lines[0].label !== chart.title ? `: ${chart.lines[0].label}` : "";
+    spec.title = { text: wrap(chart.title + lone, fitting(inner, size * 1.1)), anchor: "start", frame: "bounds" };
     const longest = Math.max(0, ...chart.lines.map((line) => line.label.length));
     const columns = Math.max(1, Math.floor(inner / (longest * size * 0.54 + 3.5 * size)));
     return {

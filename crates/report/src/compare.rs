@@ -3,6 +3,7 @@
 use crate::format;
 use crate::metrics::{Metric, metric_groups};
 use crate::run::Run;
+use crate::table::Table;
 use serde::Serialize;
 
 /// A group of rows under a heading.
@@ -37,6 +38,27 @@ pub(crate) fn everything(runs: &[Run]) -> Vec<Group> {
 /// The key figures alone.
 pub(crate) fn key_figures(runs: &[Run]) -> Vec<Group> {
     groups(runs, |metric| metric.is_key)
+}
+
+/// The key figures of many runs: a row a run, which is read down a column.
+pub(crate) fn by_run(runs: &[Run]) -> Table {
+    let metrics: Vec<(String, &Metric)> = metric_groups()
+        .iter()
+        .flat_map(|group| group.metrics.iter().map(move |metric| (group.title, metric)))
+        .filter(|(_, metric)| metric.is_key && is_measured(metric, runs))
+        .map(|(title, metric)| {
+            let is_latency = title.ends_with("latency");
+            let named = || format!("{title}, {}", metric.label.to_lowercase());
+            (if is_latency { named() } else { metric.label.to_owned() }, metric)
+        })
+        .collect();
+    let heads = metrics.iter().map(|(head, _)| head.clone());
+    let mut table = Table::new(std::iter::once("Run".to_owned()).chain(heads));
+    for run in runs {
+        let cells = metrics.iter().map(|(_, metric)| metric.text(metric.of(run.record)));
+        table.rows.push(std::iter::once(run.label.clone()).chain(cells).collect());
+    }
+    table
 }
 
 fn groups(runs: &[Run], wanted: fn(&Metric) -> bool) -> Vec<Group> {
@@ -89,6 +111,15 @@ mod tests {
         let cells = &groups[0].rows[0].cells;
         assert_eq!((cells[0].ratio.as_str(), cells[1].ratio.as_str()), ("", "×1.500"));
         assert_eq!((cells[1].class, cells[2].class), ("better", ""));
+    }
+
+    #[test]
+    fn many_runs_have_a_row_each() {
+        let records = [with_iops(100.0), with_iops(150.0)];
+        let table = by_run(&Run::all(&records));
+        let iops = table.head.iter().position(|head| head == "IOPS").unwrap();
+        let column: Vec<&str> = table.rows.iter().map(|row| row[iops].as_str()).collect();
+        assert_eq!(column, ["100.0", "150.0"]);
     }
 
     #[test]

@@ -44,6 +44,9 @@ pub enum ReportError {
         /// The missing or wrong field.
         source: serde_json::Error,
     },
+    /// The input is no page of Leyden's.
+    #[error("this is no report of Leyden's with figures in it")]
+    NotAPage,
     /// No records to report on.
     #[error("there is no run to report on; name at least one run record")]
     NoRuns,

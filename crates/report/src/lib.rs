@@ -41,7 +41,9 @@ pub use metrics::{
     Better, Metric, MetricGroup, PERCENTILES, Percentile, Unit, metric_at, metric_groups,
     metrics_of, record_schema,
 };
-pub use page::{Assets, FIGURE_SCRIPT, MACROS, PACKED_VEGA, chart_data, render, render_to};
+pub use page::{
+    Assets, FIGURE_SCRIPT, FigureData, MACROS, PACKED_VEGA, chart_data, render, render_to,
+};
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};
 pub use timeline::{TIMELINE_HEAD, timeline_json};

@@ -2,6 +2,7 @@
 
 use crate::cards::{self, Card, LatencyCard};
 use crate::compare::{self, Group};
+use crate::figures::spec::Points;
 use crate::figures::{self, Chart, Section};
 use crate::identity::Fact;
 use crate::run::Run;
@@ -10,10 +11,14 @@ use crate::table::Table;
 use crate::{ReportError, config, format, html, identity};
 use leyden_record::RunRecord;
 use minijinja::Environment;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io;
+
+/// Where the data of a page begins.
+const DATA_MARK: &str = "<script type=\"application/json\" id=\"data\">";
 
 // The name decides the escaping: `.html` has everything escaped that is not marked safe.
 const TEMPLATE: &str = "page.html";
@@ -22,7 +27,7 @@ const SOURCE: &str =
 /// Macros that every page begins with.
 pub const MACROS: &str = include_str!("../assets/macros.html");
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
-/// Figures without a document: what `leyden plot` draws with, too.
+/// Figures without a document; `leyden plot` draws with it, too.
 pub const FIGURE_SCRIPT: &str = include_str!("../assets/figure.js");
 pub(crate) const SCRIPT: &str =
     concat!(include_str!("../assets/figure.js"), include_str!("../assets/report.js"));
@@ -43,8 +48,12 @@ struct Page<'a> {
     /// Of a single run.
     cards: Vec<Card>,
     latency_cards: Vec<LatencyCard>,
-    /// Of several runs.
+    /// Of a few runs.
     key_figures: Vec<Group>,
+    /// Of many.
+    by_run: Option<Table>,
+    /// The build, if it is the same for all runs.
+    version: Option<String>,
     sections: Vec<Section>,
     everything: Vec<Group>,
     differences: Option<Table>,
@@ -97,9 +106,9 @@ struct Warning<'a> {
 /// The script's data: series by run, charts by figure.
 #[derive(Serialize)]
 struct Data<'a> {
-    /// Below each figure that is saved: what was run, and by which build.
+    /// Scenario, drive and build, below each figure that is saved.
     caption: &'a str,
-    runs: Vec<&'a Columns>,
+    runs: Vec<Columns>,
     charts: BTreeMap<&'a str, Titled<'a>>,
 }
 
@@ -155,6 +164,7 @@ fn page<'a>(
         [run] => Some(run.record),
         _ => None,
     };
+    let is_many = runs.len() > figures::MOST_OVERLAID;
     let sections = figures::sections(records, runs);
     let all: Vec<&RunRecord> = records.iter().collect();
     let data = data(runs, &sections, &identity::caption(&all))?;
@@ -167,11 +177,13 @@ fn page<'a>(
         cards: single.map_or_else(Vec::new, cards::cards),
         latency_cards: single.map_or_else(Vec::new, cards::latency_cards),
         key_figures: match single {
-            Some(_) => Vec::new(),
-            None => compare::key_figures(runs),
+            None if !is_many => compare::key_figures(runs),
+            _ => Vec::new(),
         },
+        by_run: is_many.then(|| compare::by_run(runs)),
+        version: same_version(records),
         sections,
-        everything: compare::everything(runs),
+        everything: if is_many { Vec::new() } else { compare::everything(runs) },
         differences: config::differences(runs),
         assets: Assets::ALL,
         data,
@@ -180,6 +192,7 @@ fn page<'a>(
 }
 
 fn heads<'a>(runs: &'a [Run], keys: &[&str]) -> Vec<Head<'a>> {
+    let runs_in_all = runs.len();
     let runs = runs.iter().enumerate();
     runs.map(|(i, run)| Head {
         label: &run.label,
@@ -191,9 +204,20 @@ fn heads<'a>(runs: &'a [Run], keys: &[&str]) -> Vec<Head<'a>> {
         elapsed: format::seconds(run.record.host.elapsed_s),
         policy: &run.record.gc.policy,
         reproduce: &run.record.reproduce,
-        config: config::markup(&run.record.config),
+        // Of many runs, the differences from the first say the rest.
+        config: if i == 0 || runs_in_all <= figures::MOST_OVERLAID {
+            config::markup(&run.record.config)
+        } else {
+            String::new()
+        },
     })
     .collect()
+}
+
+fn same_version(records: &[RunRecord]) -> Option<String> {
+    let mut versions = records.iter().map(version);
+    let first = versions.next()?;
+    versions.all(|other| other == first).then_some(first)
 }
 
 fn version(record: &RunRecord) -> String {
@@ -238,13 +262,77 @@ pub(crate) fn data(
         let chart = f.chart.as_ref()?;
         Some((f.id.as_str(), Titled { title: &f.title, chart }))
     });
-    let data = Data {
-        caption,
-        runs: runs.iter().map(|run| &run.columns).collect(),
-        charts: charts.collect(),
+    let charts: BTreeMap<&str, Titled<'_>> = charts.collect();
+    let lines = || charts.values().flat_map(|it| &it.chart.lines);
+    let drawn = |run: usize, name: &str| {
+        lines().any(|line| matches!(line.points, Points::Column { run: of, column } if of == run && column == name))
     };
+    let runs = runs.iter().enumerate();
+    let runs = runs.map(|(index, run)| run.columns.only(|name| drawn(index, name))).collect();
+    let data = Data { caption, runs, charts };
     // Numbers and strings always make JSON; what is not finite becomes null.
     html::json_for_script(&data).map_err(|e| ReportError::Write(e.into()))
+}
+
+/// The figures of runs as data, for whoever draws them without a page.
+#[derive(Debug)]
+pub struct FigureData {
+    json: Box<RawValue>,
+    figures: Vec<(String, String)>,
+}
+
+impl FigureData {
+    /// The figures that a report on these runs has.
+    ///
+    /// # Errors
+    /// [`ReportError::NoRuns`] if there are no records.
+    pub fn of_records(records: &[RunRecord]) -> Result<Self, ReportError> {
+        if records.is_empty() {
+            return Err(ReportError::NoRuns);
+        }
+        let runs = Run::all(records);
+        let sections = figures::sections(records, &runs);
+        let all: Vec<&RunRecord> = records.iter().collect();
+        Self::of_json(data(&runs, &sections, &identity::caption(&all))?)
+    }
+
+    /// The figures in a page that [`render`] or `leyden reproduce` made.
+    ///
+    /// # Errors
+    /// [`ReportError::NotAPage`] if it is none.
+    pub fn of_page(html: &str) -> Result<Self, ReportError> {
+        let json = html.split_once(DATA_MARK).and_then(|(_, rest)| rest.split_once("</script>"));
+        let (json, _) = json.ok_or(ReportError::NotAPage)?;
+        Self::of_json(json.to_owned())
+    }
+
+    fn of_json(json: String) -> Result<Self, ReportError> {
+        let data: Titles = serde_json::from_str(&json).map_err(|_| ReportError::NotAPage)?;
+        let json = RawValue::from_string(json).map_err(|_| ReportError::NotAPage)?;
+        let figures = data.charts.into_iter().map(|(id, chart)| (id, chart.title)).collect();
+        Ok(Self { json, figures })
+    }
+
+    /// The JSON that the script draws from.
+    pub fn json(&self) -> &RawValue {
+        &self.json
+    }
+
+    /// Name and title of each figure, by name.
+    pub fn figures(&self) -> &[(String, String)] {
+        &self.figures
+    }
+}
+
+/// The titles in a page's data.
+#[derive(Deserialize)]
+struct Titles {
+    charts: BTreeMap<String, Title>,
+}
+
+#[derive(Deserialize)]
+struct Title {
+    title: String,
 }
 
 /// The JSON that a page's script draws the charts of `sections` from, for pages that are not of runs.

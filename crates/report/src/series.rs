@@ -64,6 +64,19 @@ pub(crate) struct Columns {
     pub bands: BTreeMap<&'static str, Band>,
 }
 
+impl Columns {
+    /// The columns, and their bands, whose names are `wanted`.
+    pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+        let mut only = self.clone();
+        only.values.retain(|name, _| wanted(name));
+        only.bands.retain(|name, _| wanted(name));
+        if only.values.is_empty() {
+            only.time.clear();
+        }
+        only
+    }
+}
+
 /// Two values for each point of a line.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Band {

@@ -16,6 +16,8 @@ mod live;
 mod log;
 #[cfg(feature = "serve")]
 pub(crate) mod mount;
+#[cfg(feature = "plot")]
+pub(crate) mod plot;
 mod programs;
 #[cfg(feature = "serve")]
 pub(crate) mod recording;

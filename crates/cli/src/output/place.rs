@@ -4,6 +4,8 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "plot")]
+use leyden_plot::Format;
 use leyden_record::RunRecord;
 
 use super::atomic;
@@ -27,6 +29,9 @@ pub(crate) enum Kind {
     Banks,
     /// A timeline for Perfetto.
     Timeline,
+    /// A figure for print.
+    #[cfg(feature = "plot")]
+    Figure(Format),
 }
 
 impl Kind {
@@ -36,7 +41,22 @@ impl Kind {
             Self::Csv => "a table of runs",
             Self::Banks => "a table of banks",
             Self::Timeline => "a timeline of Leyden's",
+            #[cfg(feature = "plot")]
+            Self::Figure(_) => "a figure of Leyden's",
         }
+    }
+
+    /// The part of a file that tells whether it is one: of a PDF the end, of all others the beginning.
+    #[cfg_attr(
+        not(feature = "plot"),
+        expect(clippy::unused_self, reason = "only a figure's end tells")
+    )]
+    fn telling_part(self, path: &Path) -> io::Result<String> {
+        #[cfg(feature = "plot")]
+        if self == Self::Figure(Format::Pdf) {
+            return tail(path);
+        }
+        head(path)
     }
 
     /// Whether a file that begins so is one.
@@ -49,6 +69,8 @@ impl Kind {
             Self::Csv => head.starts_with(leyden_report::CSV_HEAD),
             Self::Banks => head.starts_with(crate::commands::size::BANKS_HEAD),
             Self::Timeline => head.starts_with(leyden_report::TIMELINE_HEAD),
+            #[cfg(feature = "plot")]
+            Self::Figure(_) => head.contains(leyden_plot::MADE_BY),
         }
     }
 }
@@ -58,7 +80,7 @@ pub(crate) fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
     atomic::check_writable(path)?;
     let is_in_the_way = match std::fs::metadata(path) {
         Ok(found) if found.is_file() && found.len() > 0 => {
-            head(path).map_or(true, |head| !kind.is_head_of(&head))
+            kind.telling_part(path).map_or(true, |part| !kind.is_head_of(&part))
         }
         _ => false, // nothing there, an empty file, or a device
     };
@@ -75,6 +97,17 @@ pub(crate) fn check(path: &Path, kind: Kind) -> Result<(), Failure> {
 fn head(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(HEAD_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The end of a file: a PDF says there who made it.
+#[cfg(feature = "plot")]
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let from = file.metadata()?.len().saturating_sub(HEAD_BYTES);
+    io::Seek::seek(&mut file, io::SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Pages of others (`leyden-reproduce`) are made of the same [`Section`]s and [`Figure`]s.
 
+mod axes;
 mod busy;
 mod causes;
 mod coincide;
@@ -210,7 +211,7 @@ impl Figure {
 }
 
 /// Most runs in one picture: with more, lines are a tangle.
-const MOST_OVERLAID: usize = 4;
+pub(crate) const MOST_OVERLAID: usize = 4;
 const BANDS: &str =
     "Shaded: from the 5th to the 95th percentile of the intervals that a point joins.";
 
@@ -234,7 +235,7 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     if !power.is_empty() {
         let power = Section::new("power", "Power loss", power);
         let is_cut = |run: &Run| run.record.power.as_ref().is_some_and(|it| !it.made.is_empty());
-        // Where power was lost, that is what the run was made for.
+        // A run in which power was lost was made for that.
         let place = if runs.iter().any(is_cut) { 0 } else { sections.len() };
         sections.insert(place, power);
     }
@@ -242,7 +243,7 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     sections
 }
 
-/// What many runs can still be compared in.
+/// The figures in which many runs can be compared.
 fn summed(runs: &[Run]) -> Section {
     let mut figures: Vec<Figure> = tenants::figure(runs).into_iter().collect();
     figures.extend(causes::programs(runs, MOST_OVERLAID));

@@ -8,7 +8,7 @@ use crate::metrics::{self, Metric, metric_at};
 use crate::replicates::{Replicates, replicates};
 use crate::table::Table;
 use leyden_record::RunRecord;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The figures that matter: where the record has each, its heading, and the unit of the axis.
 const SHOWN: [(&str, &str, Unit); 9] = [
@@ -59,11 +59,12 @@ impl Sweep<'_> {
         figure.size = Size::Half;
         figure.table = Some(self.table(metric));
         let seeds = self.experiments.iter().map(|it| it.records.len()).max().unwrap_or(1);
-        if seeds > 1 {
-            figure.note = format!("Means over {seeds} seeds; the table has their confidence.");
-        }
+        figure.note = match seeds {
+            1 => "One seed: `--seeds 5` shows how sure each point is.".to_owned(),
+            _ => format!("Means over {seeds} seeds, with their 95 % confidence."),
+        };
         if let Some(lines) = self.lines(metric) {
-            return Some(figure.chart(self.chart(lines, *unit, head)));
+            return Some(figure.chart(self.chart(lines, metric, *unit, head)));
         }
         figure.bars = self.bars(metric);
         Some(figure)
@@ -106,11 +107,13 @@ impl Sweep<'_> {
         Some(lines.collect())
     }
 
-    fn chart(&self, lines: Vec<Line>, unit: Unit, title: &str) -> Chart {
+    fn chart(&self, lines: Vec<Line>, metric: &Metric, unit: Unit, title: &str) -> Chart {
         let all = |pick: fn(&Points) -> &[f64]| {
             lines.iter().flat_map(move |line| pick(&line.points)).copied().collect::<Vec<f64>>()
         };
-        let (xs, ys) = (all(|points| points.here().0), all(|points| points.here().1));
+        let (xs, mut ys) = (all(|points| points.here().0), all(|points| points.here().1));
+        let spread = self.spread(&lines, metric);
+        ys.extend(spread.iter().filter_map(|row| row["high"].as_f64()));
         let unit_name = quantity(self.value(&self.experiments[0])).map_or("", |(_, unit)| unit);
         let name = identity::short(self.key);
         let axis_title =
@@ -121,10 +124,29 @@ impl Sweep<'_> {
             &json!({"domain": [low, high], "nice": false, "zero": false}),
             &json!({"title": axis_title, "labelExpr": spec::NUMBER}),
         );
-        let mut spec = spec::line_spec(&lines, &x, &spec::y_axis(unit, &ys), "linear", title);
+        let y = spec::y_axis(unit, &ys);
+        let mut spec = spec::line_spec(&lines, &x, &y, "linear", title);
         spec["mark"]["point"] = json!({"filled": true, "size": 36});
         spec["mark"]["clip"] = json!(false); // the first and the last point lie on the edges
+        if !spread.is_empty() {
+            with_spread(&mut spec, &spread);
+        }
         Chart { across: Across::Parameter, unit, lines, rows: Vec::new(), spec }
+    }
+
+    /// The confidence of each point of several seeds, as rows of a layer.
+    fn spread(&self, lines: &[Line], metric: &Metric) -> Vec<Value> {
+        let rows = self.experiments.iter().filter_map(|experiment| {
+            let estimate = experiment.estimate(metric)?;
+            let half = estimate.half_width?;
+            let (x, _) = quantity(self.value(experiment))?;
+            let label = self.label(experiment);
+            let label = if label.is_empty() { lines.first()?.label.clone() } else { label };
+            let low = on_axis(metric, (estimate.mean - half).max(0.0));
+            let high = on_axis(metric, estimate.mean + half);
+            Some(json!({"x": x, "low": low, "high": high, "k": label}))
+        });
+        rows.collect()
     }
 
     /// A bar for each experiment.
@@ -154,6 +176,23 @@ impl Sweep<'_> {
         }
         table
     }
+}
+
+/// Puts a bar through each point.
+fn with_spread(spec: &mut Value, rows: &[Value]) {
+    let (mark, encoding) = (spec["mark"].take(), spec["encoding"].take());
+    let mut y = encoding["y"].clone();
+    y["field"] = json!("low");
+    let bars = json!({
+        "data": {"values": rows},
+        "mark": {"type": "rule", "strokeWidth": 1.25, "clip": true},
+        "encoding": {"x": encoding["x"], "y": y, "y2": {"field": "high"}, "color": encoding["color"]},
+    });
+    if let Some(parts) = spec.as_object_mut() {
+        parts.remove("mark");
+        parts.remove("encoding");
+    }
+    spec["layer"] = json!([bars, {"mark": mark, "encoding": encoding}]);
 }
 
 /// A value in the unit of the axis: spans of time are in seconds there.
@@ -202,6 +241,26 @@ mod tests {
         assert!(lines.is_none() && bars == 4);
         let (lines, _) = sweep(["7 %", "1 GiB"]);
         assert!(lines.is_none(), "units that differ have no common axis");
+    }
+
+    #[test]
+    fn points_of_several_seeds_have_their_confidence() {
+        let runs = ["7 %", "14 %", "28 %"].into_iter().flat_map(|op| {
+            [("1", 2.0), ("2", 2.5)].map(|(seed, waf)| {
+                let mut record = run(op, "a", waf);
+                record.varied.push(Varied { key: SEED.into(), value: seed.into() });
+                record
+            })
+        });
+        let records: Vec<_> = runs.collect();
+        let figures = figures(&records);
+        let waf = figures.into_iter().find(|it| it.title.starts_with("Write ampl")).unwrap();
+        let layers = waf.chart.unwrap().spec["layer"].clone();
+        let row = &layers[0]["data"]["values"][0];
+        // Two values 0.5 apart: half a width of t(1) * s / sqrt 2 = 12.706 * 0.25.
+        let high = row["high"].as_f64().unwrap();
+        assert!((high - (2.25 + 12.706 * 0.25)).abs() < 1e-9, "{row}");
+        assert_eq!((&row["x"], &row["low"]), (&json!(7.0), &json!(0.0)));
     }
 
     #[test]

@@ -16,6 +16,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "image",
             "reproduce",
             "sweep",
+            "plot",
             "report",
             "run",
             "config",
@@ -44,6 +45,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // In `papers/`: uses the tool as any researcher could, and only the command knows it.
     ("reproduce", &["report", "run", "config", "record", "workload", "device", "files", "sim"]),
     ("sweep", &["report", "run", "config", "record", "files", "sim"]),
+    ("plot", &["report"]),
     ("report", &["record", "device", "sim"]),
     (
         "run",

@@ -11,7 +11,8 @@ use super::tree::Tree;
 /// Headless clauses and words of the list in all string literals. Lower it with the count, never raise it.
 const LIMIT: usize = 10;
 /// Literals behind these are no messages.
-const NO_MESSAGE: &[&str] = &["reason =", "expect(", "assert!(", "panic!(", "unreachable!("];
+const NO_MESSAGE: &[&str] =
+    &["long =", "reason =", "expect(", "assert!(", "panic!(", "unreachable!("];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     check_with(tree, LIMIT)

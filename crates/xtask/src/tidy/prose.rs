@@ -183,7 +183,9 @@ pub(super) fn clumsy(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for at in 0..words.len() {
         let word = plain(at);
-        let is_what = matches!(word.as_str(), "what" | "whatever" | "whichever");
+        // An option of a command is a name.
+        let is_option = words[at].1.starts_with("--");
+        let is_what = !is_option && matches!(word.as_str(), "what" | "whatever" | "whichever");
         let asks = at > 0 && ASKING.contains(&plain(at - 1).as_str());
         let is_headless = is_what && !asks && !is_question(&words[at..]);
         let is_listed = WORDS.iter().any(|listed| match listed.split_once(' ') {

@@ -1,0 +1,15 @@
+// Draws one figure of `input` and leaves it in `drawn`, or what went wrong in `failed`.
+globalThis.drawn = null;
+globalThis.failed = null;
+(() => {
+  const { data, figure, paper } = JSON.parse(input);
+  const chart = data.charts[figure];
+  chart.stacked = (chart.spec.layer ?? [chart.spec]).some((part) => part.encoding && "order" in part.encoding);
+  const asked = figures.options(paper);
+  vegaEmbed(new HTMLElement(), figures.onPaper(data, chart, asked), {
+    mode: "vega-lite", renderer: "none", actions: false, tooltip: false, ast: true,
+  })
+    .then((result) => result.view.toSVG())
+    .then((svg) => { drawn = figures.finished(svg, data.caption, asked); })
+    .catch((error) => { failed = String(error); });
+})();

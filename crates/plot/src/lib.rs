@@ -19,7 +19,7 @@ pub use leyden_report::FigureData;
 /// The size and the type of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Paper {
-    /// Width of the whole figure, millimetres: 88 is a column of most journals, 180 two.
+    /// Width of the whole figure, millimetres: 84 fits a column of most journals and proceedings, 175 two.
     #[serde(rename = "millimetres")]
     pub width_mm: f64,
     /// Size of labels, points.
@@ -31,7 +31,7 @@ pub struct Paper {
 
 impl Default for Paper {
     fn default() -> Self {
-        Self { width_mm: 88.0, text_pt: 8.0, font: SANS.to_owned() }
+        Self { width_mm: 84.0, text_pt: 8.0, font: SANS.to_owned() }
     }
 }
 

@@ -94,8 +94,8 @@ const figures = (() => {
     return lines;
   }
 
-  // Characters in a line of this width: the mean width of text is about half its size.
-  const fitting = (width, size) => Math.max(8, Math.floor(width / (0.54 * size)));
+  // Characters in a line of this width: the mean width of text is about half its size, of capitals more.
+  const fitting = (width, size) => Math.max(8, Math.floor(width / (0.48 * size)));
 
   // The channels by which lines are told apart; one legend stands for all of them.
   const TELLING = ["color", "strokeWidth", "strokeOpacity", "strokeDash"];
@@ -105,7 +105,7 @@ const figures = (() => {
     const encoding = { ...part.encoding };
     for (const channel of TELLING.filter((channel) => encoding[channel]?.field)) {
       // One type for all: only then does Vega-Lite make them one legend.
-      encoding[channel] = { ...encoding[channel], type: "ordinal", legend: { title: null } };
+      encoding[channel] = { ...encoding[channel], type: "ordinal", legend: { title: null, symbolOpacity: 1 } };
     }
     return { ...part, encoding };
   }
@@ -119,7 +119,7 @@ const figures = (() => {
     else Object.assign(spec, withLegend(chart, spec));
     // A lone line has no legend: the title says what it is.
     const lone = chart.lines.length === 1 && chart.lines[0].label !== chart.title ? `: ${chart.lines[0].label}` : "";
-    spec.title = { text: wrap(chart.title + lone, fitting(inner, size * 1.1)), anchor: "start", frame: "bounds" };
+    spec.title = { text: wrap(chart.title + lone, fitting(inner, size * 1.25)), anchor: "start", frame: "bounds" };
     const longest = Math.max(0, ...chart.lines.map((line) => line.label.length));
     const columns = Math.max(1, Math.floor(inner / (longest * size * 0.54 + 3.5 * size)));
     return {

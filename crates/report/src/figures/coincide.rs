@@ -123,8 +123,8 @@ mod tests {
     fn lines_apart_stay_as_they_are() {
         let mut lines = [line("a", &[10.0; 9]), line("b", &[10.5; 9])];
         assert_eq!(dash(&[], &mut lines, Unit::Iops), "");
-        // A millisecond and 1.05 ms are close on an axis of four decades.
-        let mut lines = [line("a", &[1.0, 1e3, 1e4]), line("b", &[1.0, 1.05e3, 1.05e4])];
+        // A millisecond and 1.01 ms are close on an axis of a decade.
+        let mut lines = [line("a", &[1e3, 1e3, 1e4]), line("b", &[1e3, 1.01e3, 1.01e4])];
         assert_eq!(dash(&[], &mut lines, Unit::Latency), "b lies on a.");
     }
 

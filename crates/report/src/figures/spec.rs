@@ -376,14 +376,13 @@ mod tests {
     use super::*;
     use leyden_record::{RunRecord, Series};
 
-    /// Nine tenths of what a point stands for are no outliers: the axis shows them.
-    #[test]
-    fn bands_lie_within_the_axis() {
+    /// The chart of intervals in which `one_in` has 1,000 commands and the others none.
+    fn bursts(one_in: u32) -> (Chart, Option<(f64, f64)>) {
         let n = 6000_u32;
         let series = Series {
             interval_s: 1.0,
             time_s: (1..=n).map(f64::from).collect(),
-            read_iops: (0..n).map(|i| f64::from(i % 10 / 9) * 1000.0).collect(),
+            read_iops: (0..n).map(|i| f64::from(i % one_in / (one_in - 1)) * 1000.0).collect(),
             ..Series::default()
         };
         let records = [RunRecord { series, ..RunRecord::default() }];
@@ -393,9 +392,26 @@ mod tests {
             stroke: Stroke::Solid,
             points: Points::Column { run: 0, column: "read_iops" },
         };
-        let chart = lines_over_time(&Run::all(&records), vec![line], Unit::Iops, "");
+        let runs = Run::all(&records);
+        let cut = cut_band(&runs, std::slice::from_ref(&line), Unit::Iops);
+        (lines_over_time(&runs, vec![line], Unit::Iops, ""), cut)
+    }
+
+    #[test]
+    fn bands_lie_within_the_axis() {
+        let (chart, cut) = bursts(2);
         let [band, lines] = [0, 1].map(|layer| &chart.spec["layer"][layer]["encoding"]["y"]);
         assert_eq!(lines["scale"]["domain"], json!([0, 1000.0]));
         assert_eq!((&band["scale"], &band["field"]), (&lines["scale"], &json!("low")));
+        assert_eq!(cut, None);
+    }
+
+    #[test]
+    fn a_band_of_many_times_the_line_is_cut_off_and_told() {
+        let (chart, cut) = bursts(10);
+        let top = chart.spec["layer"][1]["encoding"]["y"]["scale"]["domain"][1].as_f64().unwrap();
+        let (shown, highest) = cut.unwrap();
+        assert!((shown - top).abs() < 1e-6 && top < 400.0, "{top} for a line at 100");
+        assert!((highest - 1000.0).abs() < 1e-9);
     }
 }

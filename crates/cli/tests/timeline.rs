@@ -194,3 +194,44 @@ fn a_timeline_shows_the_slowest_command() {
     refused(&["timeline", "tiny.toml", "--of", "flush", "--output", "f.json"]);
     refused(&["timeline", "tiny.toml", "--output", "tiny.toml"]);
 }
+
+/// The page shows what the trace has: as many blocks as slices, and the slow command by name.
+#[test]
+fn the_page_has_every_slice_and_names_the_slow_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let of_write = ["--of", "write"];
+    let slices = slices_of(&timeline(path, &of_write));
+    let made = leyden(path, &["timeline", TINY, "--of", "write", "--output", "slow.html"]);
+    ends_with(&made, 0);
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    let html = fs::read_to_string(path.join("slow.html")).unwrap();
+    // "the write of 4 KiB at LBA 1,234 took": the same words on the page.
+    let name = said.strip_prefix("the ").and_then(|it| it.split_once(" took ")).unwrap().0;
+    assert!(name.starts_with("write of ") && name.contains(" at LBA "), "{name}");
+    assert!(html.contains(&format!("<dt>Command</dt><dd>{name}</dd>")), "{name}");
+    // An operation of the trace is a slice with its parts within; the page has the parts alone.
+    let drawing = html.split_once("<svg class=\"lanes timeline\"").unwrap().1;
+    let drawing = drawing.split_once("</svg>").unwrap().0;
+    let blocks = drawing.matches("<rect ").count() - 1; // the shade of the slow command
+    let of = |group| slices.iter().filter(|it| it.row.0 == group).count();
+    let dies: BTreeSet<_> = slices.iter().filter(|it| it.row.0 == 3).map(|it| it.row).collect();
+    let whole = dies.iter().map(|row| {
+        // Operations of a die follow one another: a slice that lies in no other is one.
+        let mut row: Vec<&Slice> = slices.iter().filter(|it| it.row == *row).collect();
+        row.sort_by_key(|it| (it.from, -it.until));
+        let mut last = i64::MIN;
+        let mut count = 0;
+        for it in row {
+            count += usize::from(it.until > last);
+            last = last.max(it.until);
+        }
+        count
+    });
+    let operations: usize = whole.sum();
+    assert_eq!(blocks, of(1) + of(2) + of(3) - operations);
+    assert!(html.contains("<html") && !html.contains("http://") && !html.contains("src="));
+    ends_with(&leyden(path, &["timeline", TINY, "--output", "slow.html"]), 0);
+    fs::write(path.join("notes.html"), "my notes").unwrap();
+    ends_with(&leyden(path, &["timeline", TINY, "--output", "notes.html"]), 2);
+}

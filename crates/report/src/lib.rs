@@ -46,4 +46,4 @@ pub use page::{
 };
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};
-pub use timeline::{TIMELINE_HEAD, timeline_json};
+pub use timeline::{TIMELINE_HEAD, described, slow_command, timeline_json, timeline_page};

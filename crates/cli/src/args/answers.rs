@@ -62,8 +62,8 @@ pub(crate) enum TimelineOf {
 pub(crate) struct TimelineArgs {
     /// The scenario: a file, or the name of a bundled one
     pub(crate) file: String,
-    /// The file to write
-    #[arg(short, long, value_name = "FILE.json")]
+    /// The file to write: a page (.html), or a trace for Perfetto (.json)
+    #[arg(short, long, value_name = "FILE.html|FILE.json")]
     pub(crate) output: PathBuf,
     /// The command to follow
     #[arg(long, value_enum, default_value_t = TimelineOf::Any)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use leyden_config::run_command;
-use leyden_report::{format, timeline_json};
+use leyden_report::{described, format, slow_command, timeline_json, timeline_page};
 use leyden_run::{Follow, Hooks, Phase, Wanted, follow};
 
 use super::{Cancel, cache, explain, load, overrides, stamp};
@@ -16,7 +16,8 @@ use crate::output::progress::{self, Progress};
 pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, false)?;
-    place::check(&args.output, Kind::Timeline)?;
+    let is_page = args.output.extension().is_some_and(|ending| ending == "html");
+    place::check(&args.output, if is_page { Kind::Report } else { Kind::Timeline })?;
     let wanted = match (args.at, args.of) {
         (Some(at), _) => Wanted::At(at),
         (None, TimelineOf::Read) => Wanted::Read,
@@ -45,13 +46,19 @@ pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> 
     let mut followed = followed.map_err(|error| explain(&loaded, error))?;
     stamp(&mut followed.record, &loaded, &run_command(&args.file, &sets));
     let timeline = &followed.timeline;
-    atomic::write(&args.output, timeline_json(&followed.record, timeline).as_bytes())?;
+    let file = if is_page {
+        timeline_page(&followed.record, timeline).map_err(Failure::failed)?
+    } else {
+        timeline_json(&followed.record, timeline)
+    };
+    atomic::write(&args.output, file.as_bytes())?;
     progress::wrote(&args.output);
     let mut out = anstream::stdout().lock();
     if let Some(slow) = timeline.slow {
         let took = (slow.completed.as_ns() - slow.arrived.as_ns()) as f64 / 1e9;
         let at = format::seconds(slow.arrived.as_secs_f64());
-        writeln!(out, "the command took {}, from {at} of the run on", format::seconds(took))?;
+        let name = slow_command(timeline).map_or_else(|| "command".to_owned(), described);
+        writeln!(out, "the {name} took {}, from {at} of the run on", format::seconds(took))?;
     }
     let (commands, operations) = (timeline.commands.len(), timeline.operations.len());
     writeln!(

@@ -170,7 +170,7 @@ pub(super) fn svg(run: &CrashRun, models: &[CrashModel]) -> String {
 }
 
 /// Round times within `length`, four to ten of them, and not so near its end that their text is cut.
-fn ticks(length_ns: u64) -> Vec<u64> {
+pub(crate) fn ticks(length_ns: u64) -> Vec<u64> {
     let mut step = 1;
     for factor in [2, 5, 10].into_iter().cycle() {
         if length_ns / step <= 8 {

@@ -3,6 +3,8 @@
 
 mod lanes;
 
+pub(crate) use lanes::ticks;
+
 use crate::figures::{Bar, Segment};
 use crate::table::Table;
 use crate::{ReportError, format, page};

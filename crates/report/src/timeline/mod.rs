@@ -5,10 +5,16 @@
 //! over all processes: Perfetto takes two of one number for one row, and drops overlapping events
 //! there.
 
-use leyden_device::{ActivityKind, Op as CommandOp};
-use leyden_record::{FollowedCommand, FollowedOperation, RunRecord, Timeline};
+mod page;
+mod rows;
+
+use leyden_device::ActivityKind;
+use leyden_record::{FollowedOperation, RunRecord, Timeline};
 use leyden_sim::Span;
 use serde_json::{Value, json};
+
+pub use page::timeline_page;
+pub use rows::{described, slow_command};
 
 /// The beginning of every such file.
 pub const TIMELINE_HEAD: &str = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"Leyden\"";
@@ -85,51 +91,24 @@ fn slice(process: u32, row: u32, name: &str, (from, until): (Span, Span), args: 
     })
 }
 
-/// Commands in rows, as few as it takes for none to lie over another; the slow one in the first.
 fn host(timeline: &Timeline) -> Vec<Value> {
-    let end = |command: &FollowedCommand| command.ended.unwrap_or(timeline.window.1);
-    let is_slow = |command: &FollowedCommand| {
-        timeline.slow.is_some_and(|slow| {
-            command.arrived == slow.arrived && command.ended == Some(slow.completed)
-        })
-    };
     let mut events = Vec::new();
-    // When each row is free again; the first is the slow command's.
-    let mut rows: Vec<Span> = vec![Span::ZERO];
-    let mut commands: Vec<&FollowedCommand> = timeline.commands.iter().collect();
-    commands.sort_by_key(|command| command.arrived);
-    let slow = commands.iter().position(|command| is_slow(command));
-    events.extend(slow.map(|_| row(HOST, 0, "the slow command")));
-    for (index, command) in commands.into_iter().enumerate() {
-        let place = if Some(index) == slow {
-            0
-        } else {
-            let free = rows.iter().skip(1).position(|free| *free <= command.arrived);
-            let place = free.map_or(rows.len(), |place| place + 1);
-            if place == rows.len() {
-                rows.push(Span::ZERO);
-                events.push(row(HOST, place as u32, &format!("row {place}")));
-            }
-            rows[place] = end(command);
-            place as u32
-        };
-        let op = match command.op {
-            CommandOp::Read => "read",
-            CommandOp::Write => "write",
-            CommandOp::Flush => "flush",
-            CommandOp::Trim => "trim",
-            CommandOp::WriteZeroes => "write zeroes",
-            CommandOp::WritePrepare => "hint",
-            CommandOp::ZoneAppend => "zone append",
-            CommandOp::Copy => "copy",
-            CommandOp::Zone(_) => "zone management",
-            CommandOp::ZoneReport => "zone report",
-        };
+    let mut named = 0;
+    for it in rows::packed(timeline) {
+        if it.is_slow {
+            events.push(row(HOST, 0, "the slow command"));
+        }
+        for place in named + 1..=it.row {
+            events.push(row(HOST, place, &format!("row {place}")));
+        }
+        named = named.max(it.row);
+        let command = it.command;
         let args = json!({
             "lba": command.lba, "sectors": command.sectors,
             "waited in the host, us": between_us(command.arrived, command.submitted),
         });
-        events.push(slice(HOST, place, op, (command.arrived, end(command)), &args));
+        let span = (command.arrived, command.ended.unwrap_or(timeline.window.1));
+        events.push(slice(HOST, it.row, rows::command_name(command.op), span, &args));
     }
     events
 }
@@ -147,14 +126,7 @@ fn flash(operations: &[FollowedOperation]) -> Vec<Value> {
     let channels = numbers(|it| it.channel).into_iter();
     events.extend(channels.map(|channel| row(CHANNELS, channel, &format!("channel {channel}"))));
     for it in operations {
-        let name = match it.kind {
-            ActivityKind::HostRead => "read for the host",
-            ActivityKind::OwnRead => "read to copy",
-            ActivityKind::HostProgram => "program for the host",
-            ActivityKind::CopyProgram => "program of a copy",
-            ActivityKind::MappingProgram => "program of the mapping table",
-            ActivityKind::Erase => "erase",
-        };
+        let name = rows::operation_name(it.kind);
         let address = if it.kind == ActivityKind::Erase { "block" } else { "page" };
         let args = json!({address: it.address, "die": it.die});
         events.push(slice(DIES, it.die, name, (it.begin(), it.end()), &args));

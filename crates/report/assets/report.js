@@ -251,7 +251,7 @@
 
   function saveButtons() {
     const paper = document.getElementById("paper");
-    if (paper) paper.hidden = false;
+    if (paper) paper.hidden = !document.querySelector("button.save");
     for (const button of document.querySelectorAll("button.save")) {
       button.hidden = false;
       button.addEventListener("click", () => save(button.dataset.figure));

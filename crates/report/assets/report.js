@@ -264,7 +264,7 @@
     const COLUMN = { wide: 650, half: 290, third: 185 };
     let opened = [];
     addEventListener("beforeprint", () => {
-      opened = [...document.querySelectorAll("main details.panel:not([open])")];
+      opened = [...document.querySelectorAll("main details:not(.data):not([open])")];
       opened.forEach((details) => { details.open = true; });
       for (const { place, view } of views) {
         view.signal("width", COLUMN[place.closest("figure").className]).run();

@@ -127,9 +127,14 @@ fn energy(mut figure: Figure, power: &Power) -> Figure {
         ),
         ("the bank", bank.energy_mj, None, Some((bank.capacitance_uf, bank.parts))),
     ];
-    let most = rows.iter().map(|row| row.1).fold(0.0, f64::max);
+    // Of one cut the percentiles are all the same.
+    let is_one = power.cuts == 1 && power.sampled.is_some();
+    let rows = rows.into_iter().skip(if is_one { 2 } else { 0 });
+    let most = rows.clone().map(|row| row.1).fold(0.0, f64::max);
     let mut table = Table::new(["", "energy", "dump", "capacitance", "parts"]);
-    for (index, (label, energy, dump, farads)) in rows.into_iter().enumerate() {
+    for (label, energy, dump, farads) in rows {
+        let is_limit = matches!(label, "at worst" | "the bank");
+        let label = if is_one && label == "peak" { "the power cut" } else { label };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| format::DASH.to_owned());
         table.rows.push(vec![
             label.to_owned(),
@@ -139,7 +144,7 @@ fn energy(mut figure: Figure, power: &Power) -> Figure {
             or_dash(farads.map(|(_, parts)| format::count(parts as f64))),
         ]);
         let value = format::energy(energy);
-        figure.bars.push(bar(label, value, energy, most, index / 3));
+        figure.bars.push(bar(label, value, energy, most, usize::from(is_limit)));
     }
     figure.size = Size::Half;
     figure.table = Some(table);
@@ -156,11 +161,14 @@ fn looked_at(power: &Power) -> String {
     let moments = format::count(power.moments as f64);
     match power.sampled {
         None => format!("At {moments} moments of the run"),
-        Some(sampled) => format!(
-            "Of the {} power cuts (at {moments} moments of the run, the peak is {})",
-            format::count(power.cuts as f64),
-            format::energy(sampled.energy_mj.max),
-        ),
+        Some(sampled) => {
+            let cuts = match power.cuts {
+                1 => "Of the power cut".to_owned(),
+                cuts => format!("Of the {} power cuts", format::count(cuts as f64)),
+            };
+            let peak = format::energy(sampled.energy_mj.max);
+            format!("{cuts} (at {moments} moments of the run, the peak is {peak})")
+        }
     }
 }
 
@@ -258,7 +266,24 @@ fn bar(label: &str, value: String, part: f64, most: f64, colour: usize) -> Bar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_record::RecoveryStep;
+    use leyden_record::{RecoveryStep, Sampled};
+
+    #[test]
+    fn one_power_cut_has_no_percentiles() {
+        let labels = |cuts| {
+            let sampled = Some(Sampled::default());
+            let power = Power { cuts, sampled, ..Power::default() };
+            let figure = energy(Figure::new("energy", "Energy"), &power);
+            let labels = figure.bars.into_iter().map(|bar| bar.label).collect::<Vec<_>>();
+            (labels, figure.note)
+        };
+        let (one, note) = labels(1);
+        assert_eq!(one, ["the power cut", "at worst", "the bank"]);
+        assert!(note.starts_with("Of the power cut (at "), "{note}");
+        let (two, note) = labels(2);
+        assert_eq!(two, ["median", "99 %", "peak", "at worst", "the bank"]);
+        assert!(note.starts_with("Of the 2 power cuts (at "), "{note}");
+    }
 
     #[test]
     fn steps_follow_one_another_while_the_bank_charges() {

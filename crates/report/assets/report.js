@@ -38,7 +38,7 @@
     zones: (v) => four(v) + (v === 1 ? " zone" : " zones"),
     commands: four,
     bytes: (v) => v >= 2 ** 30 ? four(v / 2 ** 30) + " GiB" : v >= 2 ** 20 ? four(v / 2 ** 20) + " MiB" : four(v / 1024) + " KiB",
-    energy: (v) => four(v) + " mJ",
+    energy: (v) => v >= 1000 ? four(v / 1000) + " J" : four(v) + " mJ",
   };
 
   function percentile(nines) {

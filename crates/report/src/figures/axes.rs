@@ -55,7 +55,7 @@ impl Unit {
             Self::Seconds => "seconds",
             Self::Commands => "commands outstanding",
             Self::Bytes => "bytes",
-            Self::Energy => "energy (mJ)",
+            Self::Energy => "energy",
         }
     }
 }
@@ -100,6 +100,13 @@ pub fn y_axis(unit: Unit, values: &[f64]) -> Value {
                 json!({"domain": [0, top], "nice": false, "zero": true}),
                 json!({"values": ticks, "labelExpr": label}),
             )
+        }
+        Unit::Energy => {
+            let top = values.iter().copied().fold(0.0, f64::max);
+            let top = if top > 0.0 { rounded(top) } else { 1.0 };
+            let label = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + ' J' \
+                         : format(datum.value, '~r') + ' mJ'";
+            (json!({"domain": [0, top], "nice": true, "zero": true}), json!({"labelExpr": label}))
         }
         _ => {
             let top = match (unit, cut_off(values)) {

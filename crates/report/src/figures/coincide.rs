@@ -35,7 +35,7 @@ pub(super) fn dash(runs: &[Run], lines: &mut [Line], unit: Unit) -> String {
         if share >= MOSTLY {
             lines[later].stroke = Stroke::Dashed;
             let how = if share >= 1.0 { "lies on" } else { "mostly lies on" };
-            told.push(format!("{} {how} {}.", lines[later].label, lines[front].label));
+            told.push(format!("\"{}\" {how} \"{}\".", lines[later].label, lines[front].label));
         }
     }
     told.join(" ")
@@ -115,7 +115,7 @@ mod tests {
     fn the_later_of_two_that_coincide_is_dashed_and_named() {
         let rising = [1.0, 2.0, 3.0, 4.0];
         let mut lines = [line("a", &rising), line("b", &[4.0, 3.0, 2.0, 1.0]), line("c", &rising)];
-        assert_eq!(dash(&[], &mut lines, Unit::Iops), "c lies on a.");
+        assert_eq!(dash(&[], &mut lines, Unit::Iops), "\"c\" lies on \"a\".");
         assert_eq!(strokes(&lines), [Stroke::Solid, Stroke::Solid, Stroke::Dashed]);
     }
 
@@ -125,14 +125,14 @@ mod tests {
         assert_eq!(dash(&[], &mut lines, Unit::Iops), "");
         // A millisecond and 1.01 ms are close on an axis of a decade.
         let mut lines = [line("a", &[1e3, 1e3, 1e4]), line("b", &[1e3, 1.01e3, 1.01e4])];
-        assert_eq!(dash(&[], &mut lines, Unit::Latency), "b lies on a.");
+        assert_eq!(dash(&[], &mut lines, Unit::Latency), "\"b\" lies on \"a\".");
     }
 
     #[test]
     fn half_of_a_line_is_mostly() {
         let mut lines =
             [line("a", &[1.0; 8]), line("b", &[1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0])];
-        assert_eq!(dash(&[], &mut lines, Unit::Factor), "b mostly lies on a.");
+        assert_eq!(dash(&[], &mut lines, Unit::Factor), "\"b\" mostly lies on \"a\".");
         let mut lines =
             [line("a", &[1.0; 8]), line("b", &[1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0])];
         assert_eq!(dash(&[], &mut lines, Unit::Factor), "");

@@ -1,7 +1,7 @@
 //! Power loss: energy of a dump against the capacitors' energy, and the steps of a recovery.
 
 use super::spec::{self, Line, Points, Stroke, Unit};
-use super::{Bar, Figure, Segment, Size};
+use super::{Bar, Figure, Segment, Size, coincide};
 use crate::format::{self, rounded};
 use crate::run::Run;
 use crate::table::Table;
@@ -105,12 +105,14 @@ fn over_time(runs: &[Run]) -> Figure {
     let mut figure = Figure::new("energy-over-time", "Energy that a power cut needs, over time");
     figure.size = Size::Wide;
     figure.table = Some(table);
+    let coincide = coincide::dash(runs, &mut lines, Unit::Energy);
     let note = format!(
-        "Energy of a dump at moments drawn from the run's seed, joined by lines. {}",
+        "Energy of a dump at moments drawn from the run's seed, joined by lines. {coincide} {}",
         spec::key_to_marks(runs)
     );
+    let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
     let chart = spec::lines_over_time(runs, lines, Unit::Energy, "Energy that a power cut needs");
-    figure.note(note.trim_end()).chart(chart)
+    figure.note(note).chart(chart)
 }
 
 fn energy(mut figure: Figure, power: &Power) -> Figure {

@@ -4,7 +4,6 @@ globalThis.failed = null;
 (() => {
   const { data, figure, paper } = JSON.parse(input);
   const chart = data.charts[figure];
-  chart.stacked = (chart.spec.layer ?? [chart.spec]).some((part) => part.encoding && "order" in part.encoding);
   const asked = figures.options(paper);
   vegaEmbed(new HTMLElement(), figures.onPaper(data, chart, asked), {
     mode: "vega-lite", renderer: "none", actions: false, tooltip: false, ast: true,

@@ -74,19 +74,24 @@ fn run(input: &str, fonts: &Fonts) -> Result<String, PlotError> {
         }
         Ok::<(), PlotError>(())
     })?;
-    while runtime.execute_pending_job().map_err(|_| late())? {}
-    context.with(|ctx| result(&ctx))
+    let unfinished = || {
+        let why = if start.elapsed() > LONGEST {
+            format!("it took more than {} s", LONGEST.as_secs())
+        } else {
+            "it ran out of memory, or waits for data from elsewhere".to_owned()
+        };
+        PlotError::Draw(why)
+    };
+    while runtime.execute_pending_job().map_err(|_| unfinished())? {}
+    context.with(|ctx| result(&ctx))?.ok_or_else(unfinished)
 }
 
-fn result(ctx: &Ctx<'_>) -> Result<String, PlotError> {
+/// The drawing; none if the script has not ended.
+fn result(ctx: &Ctx<'_>) -> Result<Option<String>, PlotError> {
     if let Some(failed) = ctx.globals().get::<_, Option<String>>("failed")? {
         return Err(PlotError::Draw(failed));
     }
-    ctx.globals().get::<_, Option<String>>("drawn")?.ok_or_else(late)
-}
-
-fn late() -> PlotError {
-    PlotError::Draw(format!("it took more than {} s", LONGEST.as_secs()))
+    Ok(ctx.globals().get("drawn")?)
 }
 
 fn told(error: &CaughtError<'_>) -> PlotError {

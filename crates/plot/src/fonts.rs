@@ -26,11 +26,6 @@ impl Fonts {
         Self::of(faces)
     }
 
-    /// No font: widths are estimates.
-    pub fn none() -> Self {
-        Self::of(Database::new())
-    }
-
     fn of(mut faces: Database) -> Self {
         let first = |names: &[&str], faces: &Database| {
             let is_there = |name: &&&str| faces.faces().any(|face| family(face) == **name);

@@ -25,20 +25,15 @@ pub struct Paper {
     /// Size of labels, points.
     #[serde(rename = "points")]
     pub text_pt: f64,
-    /// Families of fonts as CSS lists them.
+    /// `sans`, `serif`, or the name of a family.
     pub font: String,
 }
 
 impl Default for Paper {
     fn default() -> Self {
-        Self { width_mm: 84.0, text_pt: 8.0, font: SANS.to_owned() }
+        Self { width_mm: 84.0, text_pt: 8.0, font: "sans".to_owned() }
     }
 }
-
-/// Families without serifs, the common ones first.
-pub const SANS: &str = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
-/// Families with serifs, the common ones first.
-pub const SERIF: &str = "'Times New Roman', Times, 'Liberation Serif', 'DejaVu Serif', serif";
 
 /// The figure named `id` as a file of `format`.
 ///
@@ -48,10 +43,13 @@ pub const SERIF: &str = "'Times New Roman', Times, 'Liberation Serif', 'DejaVu S
 /// [`PlotError::Draw`] if the chart library refuses the data.
 ///
 /// # Example
-/// ```
-/// use leyden_plot::{Format, Paper, PlotError, plot};
-/// # let data = leyden_plot::FigureData::of_records(&[]);
-/// assert!(data.is_err(), "a figure is made of at least one record");
+/// ```no_run
+/// use leyden_plot::{FigureData, Format, Paper, plot};
+///
+/// let json = std::fs::read_to_string("hot-cold.json")?;
+/// let data = FigureData::of_records(&leyden_report::read_records(&json)?)?;
+/// std::fs::write("waf.svg", plot(&data, "waf", &Paper::default(), Format::Svg)?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn plot(
     data: &FigureData,

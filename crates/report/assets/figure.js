@@ -110,6 +110,9 @@ const figures = (() => {
     return { ...part, encoding };
   }
 
+  // Whether lines stand on each other.
+  const isStacked = (chart) => (chart.spec.layer ?? [chart.spec]).some((part) => part.encoding && "order" in part.encoding);
+
   // A chart for print: `width` and `size` of its text in pixels.
   function onPaper(data, chart, { width, font, size }) {
     const inner = width - 2 * size;
@@ -132,7 +135,7 @@ const figures = (() => {
         legend: {
           orient: "top", direction: "horizontal", columns, labelColor: "var(--ink)", labelFontSize: size,
           labelLimit: inner - 3 * size, columnPadding: size, rowPadding: size * 0.25, offset: size * 0.5,
-          symbolType: chart.stacked ? "square" : "stroke", symbolSize: size * size * (chart.stacked ? 0.9 : 2),
+          symbolType: isStacked(chart) ? "square" : "stroke", symbolSize: size * size * (isStacked(chart) ? 0.9 : 2),
         },
       },
     };
@@ -164,10 +167,17 @@ const figures = (() => {
   const PER_MM = 96 / 25.4;
   const PER_POINT = 96 / 72;
 
+  // Families by their names on the page and the command line; another name is a family that the reader has.
+  const FONTS = {
+    sans: "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif",
+    serif: "'Times New Roman', Times, 'Liberation Serif', 'DejaVu Serif', serif",
+  };
+
   // Options as they are asked for, in the units of print.
   function options({ millimetres, points, font }) {
-    return { millimetres, font, width: millimetres * PER_MM, size: points * PER_POINT };
+    const families = FONTS[font] ?? `'${font}', ${FONTS.sans}`;
+    return { millimetres, font: families, width: millimetres * PER_MM, size: points * PER_POINT };
   }
 
-  return { LIGHT, config, points, rows, fullSpec, onPaper, finished, options };
+  return { LIGHT, config, points, rows, fullSpec, isStacked, onPaper, finished, options };
 })();

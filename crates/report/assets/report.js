@@ -186,16 +186,12 @@
   }
 
   // A picture for paper: light, with legend, title and caption, as wide as was asked for.
-  const FONTS = {
-    sans: "Helvetica, Arial, 'Liberation Sans', sans-serif",
-    serif: "'Times New Roman', Times, 'Liberation Serif', serif",
-  };
   async function save(id) {
     const chart = data.charts[id];
     const asked = figures.options({
       millimetres: Number(document.getElementById("paper-width").value),
       points: Number(document.getElementById("paper-size").value),
-      font: FONTS[document.getElementById("paper-font").value],
+      font: document.getElementById("paper-font").value,
     });
     const holder = document.createElement("div");
     const result = await vegaEmbed(holder, figures.onPaper(data, { ...chart, hidden: undefined }, asked), {
@@ -279,7 +275,7 @@
   for (const [id, chart] of Object.entries(data.charts)) {
     chart.id = id;
     chart.hidden = new Set();
-    chart.stacked = (chart.spec.layer ?? [chart.spec]).some((part) => "order" in part.encoding);
+    chart.stacked = figures.isStacked(chart);
   }
   themeButton();
   copyButtons();

@@ -18,14 +18,10 @@ pub(crate) struct Fact {
 
 /// The common name of the runs: the scenario, and the varied keys.
 pub(crate) fn title(records: &[RunRecord]) -> String {
-    let name = |record: &RunRecord| match record.scenario.as_str() {
-        "" => record.name.clone(),
-        scenario => scenario.to_owned(),
-    };
     if let [record] = records {
         return record.name.clone();
     }
-    let mut names: Vec<String> = records.iter().map(name).collect();
+    let mut names: Vec<String> = records.iter().map(scenario).collect();
     names.dedup();
     let names = match names.len() {
         0..=MOST_IN_TITLE => names.join(", "),
@@ -49,11 +45,27 @@ pub(crate) fn title(records: &[RunRecord]) -> String {
     if varied.is_empty() { names } else { format!("{names}: {}", varied.join("; ")) }
 }
 
+/// The scenario of a run, or its name if it has none.
+fn scenario(record: &RunRecord) -> String {
+    match record.scenario.as_str() {
+        "" => record.name.clone(),
+        scenario => scenario.to_owned(),
+    }
+}
+
+/// The version of Leyden that made the record, with its commit.
+pub(crate) fn build(record: &RunRecord) -> String {
+    match record.commit.as_str() {
+        "" => record.leyden_version.clone(),
+        commit => format!("{} ({commit})", record.leyden_version),
+    }
+}
+
 /// The line below a figure on paper: scenario, drive, seeds, digests and build.
-pub(crate) fn caption(records: &[&RunRecord]) -> String {
+pub(crate) fn caption(records: &[RunRecord]) -> String {
     let each = |of: &dyn Fn(&RunRecord) -> String| {
         let mut values: Vec<String> = Vec::new();
-        for value in records.iter().map(|record| of(record)) {
+        for value in records.iter().map(of) {
             if !value.is_empty() && !values.contains(&value) {
                 values.push(value);
             }
@@ -66,17 +78,9 @@ pub(crate) fn caption(records: &[&RunRecord]) -> String {
         values if values.len() <= MOST_IN_TITLE => format!("{names} {}", values.join(", ")),
         values => format!("{} {names}", values.len()),
     };
-    let scenario = |record: &RunRecord| match record.scenario.as_str() {
-        "" => record.name.clone(),
-        scenario => scenario.to_owned(),
-    };
     let drive = |record: &RunRecord| {
         let drive = record.drive.as_ref();
         drive.map_or_else(String::new, |drive| geometry(drive, &record.config["device"]))
-    };
-    let build = |record: &RunRecord| match record.commit.as_str() {
-        "" => record.leyden_version.clone(),
-        commit => format!("{} ({commit})", record.leyden_version),
     };
     let parts = [
         several("Scenario", "scenarios", &each(&scenario)),

@@ -166,8 +166,7 @@ fn page<'a>(
     };
     let is_many = runs.len() > figures::MOST_OVERLAID;
     let sections = figures::sections(records, runs);
-    let all: Vec<&RunRecord> = records.iter().collect();
-    let data = data(runs, &sections, &identity::caption(&all))?;
+    let data = data(runs, &sections, &identity::caption(records))?;
     Ok(Page {
         title,
         facts: identity::facts(records),
@@ -197,7 +196,7 @@ fn heads<'a>(runs: &'a [Run], keys: &[&str]) -> Vec<Head<'a>> {
     runs.map(|(i, run)| Head {
         label: &run.label,
         colour: i % figures::COLOURS,
-        version: version(run.record),
+        version: identity::build(run.record),
         varied: keys.iter().map(|key| identity::value_of(run.record, key).unwrap_or("")).collect(),
         seed: run.record.seed,
         digest: &run.record.sim.digest,
@@ -215,16 +214,9 @@ fn heads<'a>(runs: &'a [Run], keys: &[&str]) -> Vec<Head<'a>> {
 }
 
 fn same_version(records: &[RunRecord]) -> Option<String> {
-    let mut versions = records.iter().map(version);
+    let mut versions = records.iter().map(identity::build);
     let first = versions.next()?;
     versions.all(|other| other == first).then_some(first)
-}
-
-fn version(record: &RunRecord) -> String {
-    match record.commit.as_str() {
-        "" => record.leyden_version.clone(),
-        commit => format!("{} ({commit})", record.leyden_version),
-    }
 }
 
 /// The records without what only figures are made of: `leyden run` reads them from the page.
@@ -292,8 +284,7 @@ impl FigureData {
         }
         let runs = Run::all(records);
         let sections = figures::sections(records, &runs);
-        let all: Vec<&RunRecord> = records.iter().collect();
-        Self::of_json(data(&runs, &sections, &identity::caption(&all))?)
+        Self::of_json(data(&runs, &sections, &identity::caption(records))?)
     }
 
     /// The figures in a page that [`render`] or `leyden reproduce` made.

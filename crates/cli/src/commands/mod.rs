@@ -65,29 +65,35 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     place::check(&args.output, Kind::Report)?;
     let mut records = Vec::new();
     for path in &args.records {
-        let json = read_record(path)
-            .with_context(|| {
-                let help = "name run records, as `leyden run --json` and `--out` write them";
-                format!("cannot read {}\n  help: {help}", path.display())
-            })
-            .map_err(Failure::usage)?;
-        let read = leyden_report::read_records(&json)
-            .with_context(|| path.display().to_string())
-            .map_err(Failure::usage)?;
-        records.extend(read);
+        records.extend(records_in(path, &read_record(path)?)?);
     }
     write_report(&args.output, &records, args.title.as_deref())
 }
 
-/// A record's text; what has no end is none.
-fn read_record(path: &Path) -> std::io::Result<String> {
-    let mut json = String::new();
-    let file = std::fs::File::open(path)?;
-    if file.take(MAX_RECORD_BYTES + 1).read_to_string(&mut json)? as u64 > MAX_RECORD_BYTES {
-        let problem = format!("it is larger than {} MiB", MAX_RECORD_BYTES >> 20);
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, problem));
-    }
-    Ok(json)
+/// The text of a file of records; a file without an end is none.
+fn read_record(path: &Path) -> Result<String, Failure> {
+    let read = || {
+        let mut json = String::new();
+        let file = std::fs::File::open(path)?;
+        if file.take(MAX_RECORD_BYTES + 1).read_to_string(&mut json)? as u64 > MAX_RECORD_BYTES {
+            let problem = format!("it is larger than {} MiB", MAX_RECORD_BYTES >> 20);
+            return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, problem));
+        }
+        Ok(json)
+    };
+    read()
+        .with_context(|| {
+            let help = "name run records, as `leyden run --json` and `--out` write them";
+            format!("cannot read {}\n  help: {help}", path.display())
+        })
+        .map_err(Failure::usage)
+}
+
+/// The records in `json`, the text of the file at `path`.
+fn records_in(path: &Path, json: &str) -> Result<Vec<RunRecord>, Failure> {
+    leyden_report::read_records(json)
+        .with_context(|| path.display().to_string())
+        .map_err(Failure::usage)
 }
 
 /// Renders the report on `records` into `path`.

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use leyden_plot::{FigureData, Format, Paper, PlotError, SANS, SERIF};
+use leyden_plot::{FigureData, Format, Paper, PlotError};
 
 use crate::args::{Length, PlotArgs};
 use crate::failure::Failure;
@@ -44,26 +44,18 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<(), Failure> {
 fn read(args: &PlotArgs) -> Result<FigureData, Failure> {
     let mut records = Vec::new();
     for path in &args.inputs {
-        let text = super::read_record(path)
-            .with_context(|| {
-                let help = "name run records, as `leyden run --json` writes them, or a report";
-                format!("cannot read {}\n  help: {help}", path.display())
-            })
-            .map_err(Failure::usage)?;
-        let read = if text.trim_start().starts_with('<') {
-            if args.inputs.len() > 1 {
-                return Err(Failure::usage(anyhow::anyhow!(
-                    "{} is a page: a page is plotted alone\n  help: name the runs' records instead",
-                    path.display()
-                )));
-            }
-            return FigureData::of_page(&text)
-                .with_context(|| path.display().to_string())
-                .map_err(Failure::usage);
+        let text = super::read_record(path)?;
+        if !text.trim_start().starts_with('<') {
+            records.extend(super::records_in(path, &text)?);
+        } else if args.inputs.len() > 1 {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{} is a page: a page is plotted alone\n  help: name the runs' records instead",
+                path.display()
+            )));
         } else {
-            leyden_report::read_records(&text)
-        };
-        records.extend(read.with_context(|| path.display().to_string()).map_err(Failure::usage)?);
+            let data = FigureData::of_page(&text).with_context(|| path.display().to_string());
+            return data.map_err(Failure::usage);
+        }
     }
     FigureData::of_records(&records).map_err(Failure::usage)
 }
@@ -92,18 +84,12 @@ fn paper(args: &PlotArgs) -> Result<Paper, Failure> {
     let points = args.size.points();
     within("the width", mm, &WIDTHS_MM, "mm")?;
     within("the size of text", points, &SIZES_PT, "pt")?;
-    let font = match args.font.as_str() {
-        "sans" => SANS.to_owned(),
-        "serif" => SERIF.to_owned(),
-        name if name.chars().all(|c| c.is_alphanumeric() || " -,".contains(c)) => {
-            format!("'{}', {SANS}", name.replace(',', "', '"))
-        }
-        name => {
-            return Err(Failure::usage(anyhow::anyhow!(
-                "`{name}` is no name of a font\n  help: a family as the system lists it: --font 'DejaVu Sans'"
-            )));
-        }
-    };
+    let font = args.font.clone();
+    if !font.chars().all(|c| c.is_alphanumeric() || " -".contains(c)) {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "`{font}` is no name of a font\n  help: a family as the system lists it: --font 'DejaVu Sans'"
+        )));
+    }
     Ok(Paper { width_mm: mm, text_pt: points, font })
 }
 

@@ -104,11 +104,11 @@ impl<P: Payload> Zoned<P> {
         window.map(|(offset, it)| (self.lpn(zone, wp + offset), it.clone())).collect()
     }
 
-    /// Counts what was on its way and still ended as on flash. Flash then holds nothing where a zone goes on after the
-    /// cut. Otherwise a reset that erases the block of the page that was programmed there next would show the page given
-    /// up here again, and a scan would join it with what was written after the cut.
+    /// Counts pages in flight whose programs the cut let end as on flash, so that the zone continues behind them.
+    /// Otherwise the zone would continue at the address of such a page. A reset that erases the block of the page
+    /// programmed there next would show the old page again, and a scan would join it with data of after the cut.
     ///
-    /// A dump in place programs what is protected once more, from the first page on its way on: such a zone ends there.
+    /// A dump in place programs protected data once more, from the first page in flight on: such a zone ends there.
     pub(super) fn settle_cut(&mut self, supply: &PowerSupply, interrupted: &[(Interrupted, bool)]) {
         for (op, _) in interrupted.iter().filter(|&&(_, ended)| ended) {
             let Some((ZoneId(zone), first)) = self.ftl.page_at_cut(op) else { continue };

@@ -8,6 +8,10 @@ use serde_json::{Value, json};
 pub const NUMBER: &str =
     "abs(datum.value) < 1 ? format(datum.value, '~r') : format(datum.value, '~s')";
 
+/// Labels of millijoules.
+const ENERGY: &str = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + ' J' \
+                      : format(datum.value, '~r') + ' mJ'";
+
 /// The unit of a chart's values; decides ticks here and tooltips in the script.
 #[derive(Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,20 +105,14 @@ pub fn y_axis(unit: Unit, values: &[f64]) -> Value {
                 json!({"values": ticks, "labelExpr": label}),
             )
         }
-        Unit::Energy => {
-            let top = values.iter().copied().fold(0.0, f64::max);
-            let top = if top > 0.0 { rounded(top) } else { 1.0 };
-            let label = "datum.value >= 1000 ? format(datum.value / 1000, '~r') + ' J' \
-                         : format(datum.value, '~r') + ' mJ'";
-            (json!({"domain": [0, top], "nice": true, "zero": true}), json!({"labelExpr": label}))
-        }
         _ => {
             let top = match (unit, cut_off(values)) {
                 (Unit::Factor, Some((usual, _))) => usual,
                 _ => values.iter().copied().fold(0.0, f64::max),
             };
             let top = if top > 0.0 { rounded(top) } else { 1.0 };
-            (json!({"domain": [0, top], "nice": true, "zero": true}), json!({"labelExpr": NUMBER}))
+            let label = if unit == Unit::Energy { ENERGY } else { NUMBER };
+            (json!({"domain": [0, top], "nice": true, "zero": true}), json!({"labelExpr": label}))
         }
     };
     let mut axis = axis;

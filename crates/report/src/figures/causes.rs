@@ -1,7 +1,7 @@
 //! Page programs and reads by what caused them: stacked over time, and in total.
 
 use super::spec::{self, Line, Points, Stroke, Unit};
-use super::{Bar, Figure, Key, Segment, Size, over_time};
+use super::{Bar, Figure, Key, MOST_OVERLAID, Segment, Size, over_time};
 use crate::format;
 use crate::run::Run;
 use crate::series::{Cause, PROGRAM_CAUSES, READ_CAUSES};
@@ -18,10 +18,9 @@ struct Subject<T: 'static> {
 }
 
 /// Programs by cause.
-pub(crate) fn programs(runs: &[Run], most_stacks: usize) -> Vec<Figure> {
+pub(crate) fn programs(runs: &[Run]) -> Vec<Figure> {
     figures(
         runs,
-        most_stacks,
         &Subject {
             id: "programs",
             title: "Page programs by cause",
@@ -33,10 +32,9 @@ pub(crate) fn programs(runs: &[Run], most_stacks: usize) -> Vec<Figure> {
 }
 
 /// Reads by cause.
-pub(crate) fn reads(runs: &[Run], most_stacks: usize) -> Vec<Figure> {
+pub(crate) fn reads(runs: &[Run]) -> Vec<Figure> {
     figures(
         runs,
-        most_stacks,
         &Subject {
             id: "page-reads",
             title: "Page reads by cause",
@@ -48,10 +46,10 @@ pub(crate) fn reads(runs: &[Run], most_stacks: usize) -> Vec<Figure> {
 }
 
 /// The totals, and a stack per run with common axes.
-fn figures<T>(runs: &[Run], most_stacks: usize, subject: &Subject<T>) -> Vec<Figure> {
+fn figures<T>(runs: &[Run], subject: &Subject<T>) -> Vec<Figure> {
     let top = runs.iter().map(|run| highest(run, subject.causes));
     let top = top.fold(0.0, f64::max);
-    let stacked = if runs.len() <= most_stacks { runs.len() } else { 0 };
+    let stacked = if runs.len() <= MOST_OVERLAID { runs.len() } else { 0 };
     let stacks = (0..stacked).map(|run| stack(runs, run, subject, top));
     let mut figures: Vec<Figure> = stacks.collect();
     let totals = totals(runs, subject);

@@ -231,7 +231,7 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     if !layer.is_empty() {
         sections.push(Section::new("zoned-block", "Zoned block device", layer));
     }
-    let power = power::figures(runs, MOST_OVERLAID);
+    let power = power::figures(runs);
     if !power.is_empty() {
         let power = Section::new("power", "Power loss", power);
         let is_cut = |run: &Run| run.record.power.as_ref().is_some_and(|it| !it.made.is_empty());
@@ -246,8 +246,8 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
 /// The figures in which many runs can be compared.
 fn summed(runs: &[Run]) -> Section {
     let mut figures: Vec<Figure> = tenants::figure(runs).into_iter().collect();
-    figures.extend(causes::programs(runs, MOST_OVERLAID));
-    figures.extend(causes::reads(runs, MOST_OVERLAID));
+    figures.extend(causes::programs(runs));
+    figures.extend(causes::reads(runs));
     let mut section = Section::new("flash", "Flash operations", figures);
     section.lede = "Figures over time and of each run are in reports of up to four runs.";
     section
@@ -259,8 +259,8 @@ fn one_by_one(runs: &[Run]) -> Vec<Section> {
     latency.extend(over_time::latency(runs));
     latency.extend(tenants::figure(runs));
     let mut flash = over_time::write_amplification(runs);
-    flash.extend(causes::programs(runs, MOST_OVERLAID));
-    flash.extend(causes::reads(runs, MOST_OVERLAID));
+    flash.extend(causes::programs(runs));
+    flash.extend(causes::reads(runs));
     let mut busy = over_time::busy(runs);
     busy.extend(busy::figures(runs));
     let mut throughput = Section::new("throughput", "Throughput", over_time::throughput(runs));

@@ -228,15 +228,15 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     });
     let mut lines: Vec<Line> = lines.collect();
     // A lone line needs its name: the legend is only for telling several apart.
-    let mut note = missing.join(" ");
-    if let ([part], false) = (&present[..], absent.is_empty()) {
-        note = format!("{} only. {note}", part.label);
-    }
+    let only = match (&present[..], absent.is_empty()) {
+        ([part], false) => format!("{} only.", part.label),
+        _ => String::new(),
+    };
     figure.table = Some(table(runs, &lines, subject.unit));
     let description = subject.title;
     let coincide = coincide::dash(runs, &mut lines, subject.unit);
-    let note = format!("{note} {coincide} {}", reading(runs, &lines, subject.unit));
-    let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
+    let reading = reading(runs, &lines, subject.unit);
+    let note = sentences(&[&only, &missing.join(" "), &coincide, &reading]);
     figure.note(note).chart(spec::lines_over_time(runs, lines, subject.unit, description))
 }
 
@@ -271,32 +271,30 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
     figure.table = Some(table(runs, &lines, subject.unit));
     let coincide = coincide::dash(runs, &mut lines, subject.unit);
     let reading = reading(runs, &lines, subject.unit);
-    let parts = [told(&absences), coincide, reading];
-    let parts = parts.into_iter().filter(|part| !part.is_empty());
-    figure.note = parts.collect::<Vec<_>>().join(" ");
+    figure.note = sentences(&[&told(&absences), &coincide, &reading]);
     figure.chart(spec::lines_over_time(runs, lines, subject.unit, &title))
 }
 
 /// How to read the chart, where that is not plain.
 fn reading(runs: &[Run], lines: &[Line], unit: Unit) -> String {
+    let peaks = match unit {
+        Unit::Factor => {
+            let values: Vec<f64> = spec::column_values(runs, lines).flatten().copied().collect();
+            spec::cut_off(&values)
+                .map(|(_, top)| format!("Peaks of up to {} are cut off.", format::factor(top)))
+        }
+        _ => None,
+    };
+    let shade = spec::cut_band(runs, lines, unit)
+        .map(|(_, top)| format!("The shade reaches {}, beyond the axis.", show(unit, top)));
     let key = spec::key_to_marks(runs);
-    if unit != Unit::Factor {
-        return match spec::cut_band(runs, lines, unit) {
-            Some((_, top)) => {
-                format!("The shade reaches {}, beyond the axis. {key}", show(unit, top))
-            }
-            None => key.to_owned(),
-        };
-    }
-    let columns = lines.iter().filter_map(|line| match line.points {
-        Points::Column { run, column } => runs[run].columns.values.get(column),
-        Points::Here { .. } => None,
-    });
-    let values: Vec<f64> = columns.flatten().flatten().copied().collect();
-    match spec::cut_off(&values) {
-        Some((_, top)) => format!("Peaks of up to {} are cut off. {key}", format::factor(top)),
-        None => key.to_owned(),
-    }
+    sentences(&[peaks.as_deref().unwrap_or(""), shade.as_deref().unwrap_or(""), key])
+}
+
+/// Sentences of a note, without those that are empty.
+pub(super) fn sentences(all: &[&str]) -> String {
+    let said = all.iter().copied().filter(|sentence| !sentence.is_empty());
+    said.collect::<Vec<_>>().join(" ")
 }
 
 /// The labels of runs that have no line for `part`, by the reason.

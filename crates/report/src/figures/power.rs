@@ -1,16 +1,17 @@
 //! Power loss: energy of a dump against the capacitors' energy, and the steps of a recovery.
 
+use super::over_time::sentences;
 use super::spec::{self, Line, Points, Stroke, Unit};
-use super::{Bar, Figure, Segment, Size, coincide};
+use super::{Bar, Figure, MOST_OVERLAID, Segment, Size, coincide};
 use crate::format::{self, rounded};
 use crate::run::Run;
 use crate::table::Table;
 use leyden_record::{Power, Recovery};
 
 /// Two figures for each run of a drive with capacitors; none for the others.
-pub(crate) fn figures(runs: &[Run], most_runs: usize) -> Vec<Figure> {
+pub(crate) fn figures(runs: &[Run]) -> Vec<Figure> {
     let several = runs.len() > 1;
-    if runs.len() > most_runs {
+    if runs.len() > MOST_OVERLAID {
         return Vec::new();
     }
     let mut figures = Vec::new();
@@ -106,11 +107,8 @@ fn over_time(runs: &[Run]) -> Figure {
     figure.size = Size::Wide;
     figure.table = Some(table);
     let coincide = coincide::dash(runs, &mut lines, Unit::Energy);
-    let note = format!(
-        "Energy of a dump at moments drawn from the run's seed, joined by lines. {coincide} {}",
-        spec::key_to_marks(runs)
-    );
-    let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
+    let drawn = "Energy of a dump at moments drawn from the run's seed, joined by lines.";
+    let note = sentences(&[drawn, &coincide, spec::key_to_marks(runs)]);
     let chart = spec::lines_over_time(runs, lines, Unit::Energy, "Energy that a power cut needs");
     figure.note(note).chart(chart)
 }

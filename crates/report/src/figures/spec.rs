@@ -160,16 +160,30 @@ fn is_banded(runs: &[Run], lines: &[Line]) -> bool {
 /// The highest value of a band that the axis shows, and the highest there is, if that lies beyond the
 /// axis: lines under bands of many times their height would be flat.
 pub(super) fn cut_band(runs: &[Run], lines: &[Line], unit: Unit) -> Option<(f64, f64)> {
-    if unit == Unit::Latency || !is_banded(runs, lines) {
+    // The axis of latencies is logarithmic, that of shares ends at 1.
+    if matches!(unit, Unit::Latency | Unit::Percent | Unit::Hits) || !is_banded(runs, lines) {
         return None;
     }
-    let values = lines.iter().filter_map(|line| match &line.points {
+    let values: Vec<f64> = column_values(runs, lines).flatten().copied().collect();
+    // An axis of factors is made for the lines: a band of their peaks would stretch it.
+    let usual = match cut_off(&values) {
+        Some((usual, _)) if unit == Unit::Factor => usual,
+        _ => values.iter().copied().fold(0.0, f64::max) * CUT_OFF_ABOVE,
+    };
+    let top = band_values(runs, lines).fold(0.0, f64::max);
+    (top > usual && usual > 0.0).then_some((usual, top))
+}
+
+/// The points of the lines that are columns of runs, gaps included.
+pub(super) fn column_values<'a>(
+    runs: &'a [Run],
+    lines: &'a [Line],
+) -> impl Iterator<Item = &'a Option<f64>> {
+    let columns = lines.iter().filter_map(|line| match &line.points {
         Points::Column { run, column } => runs[*run].columns.values.get(column),
         Points::Here { .. } => None,
     });
-    let usual = values.flatten().flatten().copied().fold(0.0, f64::max) * CUT_OFF_ABOVE;
-    let top = band_values(runs, lines).fold(0.0, f64::max);
-    (top > usual && usual > 0.0).then_some((usual, top))
+    columns.flatten()
 }
 
 fn band_values<'a>(runs: &'a [Run], lines: &'a [Line]) -> impl Iterator<Item = f64> + 'a {
@@ -191,33 +205,44 @@ fn layered(mut spec: Value, runs: &[Run], lines: &[Line]) -> Value {
     if !banded && cuts.is_empty() {
         return spec;
     }
-    let (mark, encoding) = (spec["mark"].take(), spec["encoding"].take());
-    let mut layers = Vec::new();
+    let x = spec["encoding"]["x"].clone();
+    let mut below = Vec::new();
     if banded {
-        let mut y = encoding["y"].clone();
-        y["field"] = json!("low");
-        layers.push(json!({
+        below.push(json!({
             "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "area", "interpolate": mark["interpolate"], "opacity": 0.2, "clip": true},
-            "encoding": {"x": encoding["x"], "y": y, "y2": {"field": "high"}, "color": encoding["color"]},
+            "mark": {"type": "area", "interpolate": spec["mark"]["interpolate"], "opacity": 0.2, "clip": true},
+            "encoding": from_low_to_high(&spec["encoding"]),
         }));
     }
-    let x = encoding["x"].clone();
-    layers.push(json!({"mark": mark, "encoding": encoding}));
+    let mut above = Vec::new();
     if !cuts.is_empty() {
         let at: Vec<Value> = cuts.iter().map(|at| json!({"x": at})).collect();
-        layers.push(json!({
+        above.push(json!({
             "data": {"values": at},
             "mark": {"type": "rule", "color": "var(--worse)", "strokeDash": [4, 3], "strokeWidth": 1.25},
             "encoding": {"x": x},
         }));
     }
-    if let Some(parts) = spec.as_object_mut() {
-        parts.remove("mark");
-        parts.remove("encoding");
-    }
-    spec["layer"] = json!(layers);
+    between(&mut spec, below, above);
     spec
+}
+
+/// Makes the marks of `spec` one layer, with others below and above it.
+pub(super) fn between(spec: &mut Value, below: Vec<Value>, above: Vec<Value>) {
+    let mut marks = json!({});
+    if let Some(parts) = spec.as_object_mut() {
+        for part in ["mark", "encoding"] {
+            marks[part] = parts.remove(part).unwrap_or_default();
+        }
+    }
+    spec["layer"] = below.into_iter().chain([marks]).chain(above).collect();
+}
+
+/// The channels of marks that reach from a row's `low` to its `high`.
+pub(super) fn from_low_to_high(encoding: &Value) -> Value {
+    let mut y = encoding["y"].clone();
+    y["field"] = json!("low");
+    json!({"x": encoding["x"], "y": y, "y2": {"field": "high"}, "color": encoding["color"]})
 }
 
 /// Says what the marks of a chart over time are; empty if there are none.
@@ -227,16 +252,8 @@ pub(crate) fn key_to_marks(runs: &[Run]) -> &'static str {
 
 /// Whether most points of the columns are gaps.
 fn is_sparse(runs: &[Run], lines: &[Line]) -> bool {
-    let columns = lines.iter().filter_map(|line| match &line.points {
-        Points::Column { run, column } => runs[*run].columns.values.get(column),
-        Points::Here { .. } => None,
-    });
-    let (mut all, mut gaps) = (0, 0);
-    for value in columns.flatten() {
-        all += 1;
-        gaps += usize::from(value.is_none());
-    }
-    gaps * 2 > all
+    let points = || column_values(runs, lines);
+    points().filter(|value| value.is_none()).count() * 2 > points().count()
 }
 
 /// A chart of lines over time.
@@ -246,17 +263,11 @@ pub(crate) fn lines_over_time(
     unit: Unit,
     description: &str,
 ) -> Chart {
-    let values = lines.iter().filter_map(|line| match &line.points {
-        Points::Column { run, column } => runs[*run].columns.values.get(column),
-        Points::Here { .. } => None,
-    });
-    let mut values: Vec<f64> = values.flatten().flatten().copied().collect();
-    // An axis of factors is made for the lines: peaks of either are cut off.
-    if unit != Unit::Factor && is_banded(runs, &lines) {
-        match cut_band(runs, &lines, unit) {
-            Some((shown, _)) => values.push(shown),
-            None => values.extend(band_values(runs, &lines)),
-        }
+    let mut values: Vec<f64> = column_values(runs, &lines).flatten().copied().collect();
+    match cut_band(runs, &lines, unit) {
+        Some((shown, _)) => values.push(shown),
+        None if is_banded(runs, &lines) => values.extend(band_values(runs, &lines)),
+        None => {}
     }
     let x = x_axis(
         &json!({"domain": time_domain(runs), "nice": false, "zero": false}),

@@ -112,7 +112,7 @@ impl Sweep<'_> {
             lines.iter().flat_map(move |line| pick(&line.points)).copied().collect::<Vec<f64>>()
         };
         let (xs, mut ys) = (all(|points| points.here().0), all(|points| points.here().1));
-        let spread = self.spread(&lines, metric);
+        let mut spread = self.spread(&lines, metric);
         ys.extend(spread.iter().filter_map(|row| row["high"].as_f64()));
         let unit_name = quantity(self.value(&self.experiments[0])).map_or("", |(_, unit)| unit);
         let name = identity::short(self.key);
@@ -125,6 +125,11 @@ impl Sweep<'_> {
             &json!({"title": axis_title, "labelExpr": spec::NUMBER}),
         );
         let y = spec::y_axis(unit, &ys);
+        // A logarithmic axis has no place for 0: a bar begins where the axis does.
+        let foot = y["scale"]["domain"][0].as_f64().unwrap_or(0.0);
+        for row in &mut spread {
+            row["low"] = row["low"].as_f64().map(|low| low.max(foot)).into();
+        }
         let mut spec = spec::line_spec(&lines, &x, &y, "linear", title);
         spec["mark"]["point"] = json!({"filled": true, "size": 36});
         spec["mark"]["clip"] = json!(false); // the first and the last point lie on the edges
@@ -142,7 +147,7 @@ impl Sweep<'_> {
             let (x, _) = quantity(self.value(experiment))?;
             let label = self.label(experiment);
             let label = if label.is_empty() { lines.first()?.label.clone() } else { label };
-            let low = on_axis(metric, (estimate.mean - half).max(0.0));
+            let low = on_axis(metric, estimate.mean - half);
             let high = on_axis(metric, estimate.mean + half);
             Some(json!({"x": x, "low": low, "high": high, "k": label}))
         });
@@ -180,19 +185,12 @@ impl Sweep<'_> {
 
 /// Puts a bar through each point.
 fn with_spread(spec: &mut Value, rows: &[Value]) {
-    let (mark, encoding) = (spec["mark"].take(), spec["encoding"].take());
-    let mut y = encoding["y"].clone();
-    y["field"] = json!("low");
     let bars = json!({
         "data": {"values": rows},
         "mark": {"type": "rule", "strokeWidth": 1.25, "clip": true},
-        "encoding": {"x": encoding["x"], "y": y, "y2": {"field": "high"}, "color": encoding["color"]},
+        "encoding": spec::from_low_to_high(&spec["encoding"]),
     });
-    if let Some(parts) = spec.as_object_mut() {
-        parts.remove("mark");
-        parts.remove("encoding");
-    }
-    spec["layer"] = json!([bars, {"mark": mark, "encoding": encoding}]);
+    spec::between(spec, vec![bars], Vec::new());
 }
 
 /// A value in the unit of the axis: spans of time are in seconds there.
@@ -261,6 +259,28 @@ mod tests {
         let high = row["high"].as_f64().unwrap();
         assert!((high - (2.25 + 12.706 * 0.25)).abs() < 1e-9, "{row}");
         assert_eq!((&row["x"], &row["low"]), (&json!(7.0), &json!(0.0)));
+    }
+
+    #[test]
+    fn a_bar_on_a_logarithmic_axis_begins_above_zero() {
+        let runs = ["7 %", "14 %", "28 %"].into_iter().flat_map(|op| {
+            [("1", 100.0), ("2", 300.0)].map(|(seed, p99)| {
+                let mut record = run(op, "a", 2.0);
+                record.varied.push(Varied { key: SEED.into(), value: seed.into() });
+                record.host.writes = 1_000_000;
+                record.host.write_latency_us.p99 = p99;
+                record
+            })
+        });
+        let records: Vec<_> = runs.collect();
+        let figures = figures(&records);
+        let p99 =
+            figures.into_iter().find(|it| it.title.starts_with("Write latency, p99 ")).unwrap();
+        let layers = p99.chart.unwrap().spec["layer"].clone();
+        let domain = &layers[1]["encoding"]["y"]["scale"]["domain"];
+        let row = &layers[0]["data"]["values"][0];
+        // 200 ± 12.706 * 100: the interval reaches far below 0.
+        assert!(row["low"] == domain[0] && domain[0].as_f64() > Some(0.0), "{row} {domain}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::rows::{command_name, described, operation_name, packed, slow_command}
 use crate::figures::Key;
 use crate::page::{Assets, MACROS};
 use crate::table::Table;
-use crate::{ReportError, format, html};
+use crate::{ReportError, format, html, identity};
 
 const TEMPLATE: &str = "timeline.html";
 const SOURCE: &str = include_str!("../../assets/timeline.html");
@@ -102,7 +102,7 @@ fn facts(record: &RunRecord, timeline: &Timeline) -> Vec<(&'static str, String)>
     facts.push(("Shown", format!("{} of the run", length(from, until))));
     facts.push(("Seed", record.seed.to_string()));
     facts.push(("Digest", record.sim.digest.clone()));
-    facts.push(("Leyden", record.leyden_version.clone()));
+    facts.push(("Leyden", identity::build(record)));
     facts
 }
 

@@ -1,13 +1,10 @@
 //! The rows of a timeline, and the names of what stands in them.
 
-use leyden_device::{ActivityKind, Op};
+use leyden_device::{ActivityKind, Op, SECTOR_BYTES};
 use leyden_record::{FollowedCommand, Timeline};
 use leyden_sim::Span;
 
 use crate::format;
-
-/// Bytes of a sector.
-const SECTOR_BYTES: u64 = 512;
 
 /// A command of the host, and its row.
 pub(super) struct Placed<'a> {

@@ -89,6 +89,8 @@ def main() -> None:
     args = parser.parse_args()
     runs = measured(args.out)
     every = [1] * len(MINIMIZE) + [-1] * len(MAXIMIZE)
+    spreads = sorted(max(by_seed.values())[0] / min(by_seed.values())[0] for by_seed in runs.values())
+    print(f"99th percentile of writes, greatest over least of the seeds: {spreads[len(spreads) // 2]:.1f} in the median, up to {spreads[-1]:.1f}")
     for name, fields in (("five figures", range(5)), ("four figures, without the latency", range(1, 5))):
         signs = [every[field] for field in fields]
         whole = frontier(of_seeds(runs, SEEDS, fields), signs)

@@ -47,6 +47,16 @@ pub enum ReportError {
     /// The input is no page of Leyden's.
     #[error("this is no report of Leyden's with figures in it")]
     NotAPage,
+    /// A timeline with more in it than a browser draws at ease.
+    #[error(
+        "{shown} commands and flash operations are too many for a page, which shows {most}\n  help: write a .json for Perfetto, or show a moment of the run: --at TIME"
+    )]
+    TooMany {
+        /// Commands and operations of the timeline.
+        shown: usize,
+        /// The most that a page shows.
+        most: usize,
+    },
     /// No records to report on.
     #[error("there is no run to report on; name at least one run record")]
     NoRuns,

@@ -47,7 +47,7 @@ pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> 
     stamp(&mut followed.record, &loaded, &run_command(&args.file, &sets));
     let timeline = &followed.timeline;
     let file = if is_page {
-        timeline_page(&followed.record, timeline).map_err(Failure::failed)?
+        timeline_page(&followed.record, timeline).map_err(Failure::usage)?
     } else {
         timeline_json(&followed.record, timeline)
     };

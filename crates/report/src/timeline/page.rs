@@ -25,6 +25,8 @@ const FLASH_ROW: f64 = 12.0;
 const LEVEL_ROW: f64 = 44.0;
 const GAP: f64 = 22.0;
 const FOOT: f64 = 26.0;
+/// Most commands and operations of a page: it has some 7 MB then.
+const MOST_SHOWN: usize = 20_000;
 /// Rows of the table of commands.
 const MOST_COMMANDS: usize = 20;
 
@@ -54,8 +56,12 @@ struct Page<'a> {
 /// The timeline of a run as one HTML file.
 ///
 /// # Errors
-/// [`ReportError::Template`] is a bug in here.
+/// [`ReportError::TooMany`] if a browser would take long to draw it; [`ReportError::Template`] is a bug in here.
 pub fn timeline_page(record: &RunRecord, timeline: &Timeline) -> Result<String, ReportError> {
+    let shown = timeline.commands.len() + timeline.operations.len();
+    if shown > MOST_SHOWN {
+        return Err(ReportError::TooMany { shown, most: MOST_SHOWN });
+    }
     let slow = slow_command(timeline);
     let about = slow.map_or_else(|| "a moment".to_owned(), |_| "the slowest command".to_owned());
     let used =
@@ -353,4 +359,30 @@ impl<'a> Drawing<'a> {
 fn class_of(kind: ActivityKind) -> String {
     let colour = KINDS.iter().find(|(known, _)| *known == kind).map_or(7, |(_, colour)| *colour);
     format!("c{colour}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_so_many_operations_and_no_more() {
+        let operation = FollowedOperation {
+            die: 0,
+            channel: 0,
+            kind: ActivityKind::Erase,
+            address: 7,
+            waited: None,
+            transfer: None,
+            array: Some((Span::from_ns(1), Span::from_ns(2))),
+        };
+        let page = |operations| {
+            let operations = vec![operation; operations];
+            let timeline = Timeline { operations, ..Timeline::default() };
+            timeline_page(&RunRecord::default(), &timeline)
+        };
+        assert!(page(MOST_SHOWN).unwrap().contains("erase, block 7"));
+        let refused = page(MOST_SHOWN + 1).unwrap_err().to_string();
+        assert!(refused.contains("20001 commands") && refused.contains("--at"), "{refused}");
+    }
 }

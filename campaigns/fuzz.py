@@ -58,10 +58,13 @@ def seeds_of(target: str) -> list[str]:
     return [it for it in folders if os.path.isdir(it)]
 
 
-def binary(target: str) -> str:
+def host() -> str:
     triple = subprocess.run(["rustc", "-vV"], capture_output=True, text=True, check=True).stdout
-    host = next(line.split()[1] for line in triple.splitlines() if line.startswith("host:"))
-    return os.path.join(FUZZ, "target", host, "release", target)
+    return next(line.split()[1] for line in triple.splitlines() if line.startswith("host:"))
+
+
+def binary(target: str) -> str:
+    return os.path.join(FUZZ, "target", host(), "release", target)
 
 
 def last(pattern: str, text: str) -> int:
@@ -93,7 +96,7 @@ def run(target: str, seconds: int, keep: bool) -> Result:
 
 
 def keep_found(target: str, corpus: str, folder: str, environment: dict[str, str]) -> None:
-    """The smallest set of inputs that reaches what was reached, the smallest inputs first."""
+    """The inputs that reach most that the seeds do not, as many as are kept."""
     seeds = [it for it in seeds_of(target) if not it.startswith(FOUND)]
     kept = os.path.join(folder, "kept")
     os.mkdir(kept)
@@ -102,17 +105,43 @@ def keep_found(target: str, corpus: str, folder: str, environment: dict[str, str
     # Into a copy of the seeds: what they reach is not kept again.
     for path in (os.path.join(one, name) for one in seeds for name in os.listdir(one)):
         shutil.copy(path, os.path.join(kept, "seed-" + os.path.basename(path)))
-    subprocess.run([binary(target), "-merge=1", kept, *merged], capture_output=True, env=environment)
-    inputs = [it for it in os.listdir(kept) if not it.startswith("seed-")]
+    control = os.path.join(folder, "control")
+    merge = ["-set_cover_merge=1", f"-merge_control_file={control}", kept, *merged]
+    subprocess.run([binary(target), *merge], capture_output=True, env=environment)
+    reached, features = features_of(control)
+    chosen: list[str] = []
+    left = KEPT_BYTES_MOST
+    while features and len(chosen) < KEPT_FILES_MOST:
+        best = max(features, key=lambda it: (len(features[it] - reached), -os.path.getsize(it)))
+        new = features.pop(best) - reached
+        if not new:
+            break
+        if os.path.getsize(best) <= left:
+            chosen.append(best)
+            left -= os.path.getsize(best)
+            reached |= new
+    found = {os.path.basename(it): open(it, "rb").read() for it in chosen}
     shutil.rmtree(old, ignore_errors=True)
     os.makedirs(old)
-    left = KEPT_BYTES_MOST
-    smallest = sorted(inputs, key=lambda it: os.path.getsize(os.path.join(kept, it)))
-    for name in smallest[:KEPT_FILES_MOST]:
-        left -= os.path.getsize(os.path.join(kept, name))
-        if left < 0:
-            break
-        shutil.copy(os.path.join(kept, name), os.path.join(old, name))
+    for name, data in found.items():
+        with open(os.path.join(old, name), "wb") as file:
+            file.write(data)
+
+
+def features_of(control: str) -> tuple[set[int], dict[str, set[int]]]:
+    """What seeds reach, and what each other input reaches, by the control file of a merge."""
+    with open(control) as file:
+        files_count, seeds_count = int(file.readline()), int(file.readline())
+        names = [file.readline().rstrip("\n") for _ in range(files_count)]
+        rows = [line.split() for line in file if line.startswith("FT ")]
+    reached: set[int] = set()
+    features = {}
+    for _, number, *found in rows:
+        if int(number) < seeds_count:
+            reached.update(map(int, found))
+        else:
+            features[names[int(number)]] = set(map(int, found))
+    return reached, features
 
 
 def build(sanitizer: str) -> None:
@@ -126,7 +155,9 @@ def build(sanitizer: str) -> None:
     built = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "debug", "examples", "fuzz_seeds")
     subprocess.run([built, os.path.join(FUZZ, "corpus")], check=True)
     unstable = {} if has_nightly or sanitizer == "none" else {"RUSTC_BOOTSTRAP": "1"}
-    environment = {**os.environ, **unstable}
+    # C below Rust (zstd) is checked, too: the compiler's calls are those of the runtime that rustc links.
+    instrumented = {} if sanitizer == "none" else {"CFLAGS_" + host().replace("-", "_"): f"-fsanitize={sanitizer}"}
+    environment = {**os.environ, **unstable, **instrumented}
     subprocess.run([*cargo, "fuzz", "build", "-s", sanitizer], check=True, cwd=ROOT, env=environment)
 
 

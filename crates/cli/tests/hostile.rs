@@ -86,6 +86,26 @@ fn files_that_are_no_scenarios_are_refused_with_a_remedy() {
     refused(&["run", &extends], 2, &["larger than 64 MiB", "zero.toml:1:11"]);
 }
 
+/// A parser that recurses without a bound overflows its stack, which ends the process without a word.
+#[test]
+fn files_nested_without_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = |part: &str| part.repeat(100_000);
+    for text in [format!("a = {}", deep("[")), format!("a = {}", deep("{a=")), deep("a.") + "a = 1"]
+    {
+        let file = write(folder.path(), "deep.toml", &text);
+        refused(&["run", &file], 2, &["nest deeper than 80 levels"]);
+        refused(&["check", &file], 2, &["nest deeper than 80 levels"]);
+    }
+    for text in [deep("["), deep("{\"a\":")] {
+        let file = write(folder.path(), "deep.json", &text);
+        refused(&["report", &file, "--output", "no.html"], 2, &["error:"]);
+        refused(&["torture", "--replay", &file], 2, &["error:"]);
+        write(folder.path(), "plan.json", &text);
+        refused(&["crashtest", "show", folder.path().to_str().unwrap()], 2, &["error:"]);
+    }
+}
+
 #[test]
 fn arguments_that_would_be_ignored_or_misread_are_refused() {
     refused(&["run", TINY, "--set", "extends=x"], 2, &["in a file only", "--set:1:1"]);

@@ -106,6 +106,22 @@ fn wrong_units_and_values_name_key_place_and_remedy() {
 }
 
 #[test]
+fn what_nests_too_deep_is_told_the_limit() {
+    let nested = |levels: usize| {
+        let [arrays, tables] = [("[", "", "]"), ("{a=", "1", "}")].map(|(open, inside, close)| {
+            format!("a = {}{inside}{}", open.repeat(levels), close.repeat(levels))
+        });
+        [arrays, tables, "a.".repeat(levels - 1) + "a = 1"]
+    };
+    for text in nested(80) {
+        says(&refused(&text, &[]), &["unknown key `a`"]);
+    }
+    for text in nested(81).into_iter().chain(nested(100_000)) {
+        says(&refused(&text, &[]), &["nest deeper than 80 levels"]);
+    }
+}
+
+#[test]
 fn impossible_drives_are_placed_too() {
     let message = refused("[device.nand]\npage_size = \"5000 B\"", &[]);
     says(&message, &["`device.nand.page_size`: 5 kB is not a power of two", "a.toml:2:13"]);

@@ -33,6 +33,9 @@ pub(super) enum Value {
     Table(BTreeMap<String, Entry>),
 }
 
+/// The parser's own limit (`toml_parser`).
+const DEPTH_MOST: usize = 80;
+
 /// Kinds of workload: a file that names one replaces what the file it extends named.
 const EXCLUSIVE: [&str; 2] = ["job", "trace"];
 
@@ -42,8 +45,15 @@ impl Node {
         let table = DeTable::parse(&source.text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             let origin = Origin { source: Arc::clone(source), span };
+            // The parser says that there is a limit, and not which.
+            let problem = match error.message() {
+                said if said.contains("recurs") => {
+                    format!("keys, tables and arrays nest deeper than {DEPTH_MOST} levels")
+                }
+                said => format!("not valid TOML: {said}"),
+            };
             Box::new(
-                Diagnostic::new(format!("not valid TOML: {}", error.message()))
+                Diagnostic::new(problem)
                     .at(&origin)
                     .help("keys and values are written `key = value`; texts go in double quotes"),
             )

@@ -83,7 +83,7 @@ impl Sessions {
         let (server, mut client) = UnixStream::pair().map_err(|error| error.to_string())?;
         let socket = Socket::from(server);
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let client = scope.spawn(move || {
                 let _ = client.write_all(sent); // the server may have hung up
                 let _ = client.shutdown(std::net::Shutdown::Write);
                 let _ = io::copy(&mut client, &mut io::sink());
@@ -92,6 +92,8 @@ impl Sessions {
             let stream = Stream::Open(socket.clone());
             let served = session::serve::<P>(stream, front, &self.handles, &guest, &self.budget);
             socket.close();
+            // The end of the scope waits for its work only: memory that an ending thread still has looks leaked.
+            client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             served.map_err(|error| error.to_string())
         })
     }

@@ -10,7 +10,7 @@ use leyden_buffer::Region;
 use leyden_device::{Config, Lba, SECTOR_BYTES, Status, ZoneAction, ZoneState};
 use leyden_image::{Drive, ImageConfig, WriteFlags, ZoneAsk};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, Outcome, Pace, Remote, RemoteError, Server, ServerOptions,
+    ControlAnswer, ControlAsk, Limits, Outcome, Pace, Remote, RemoteError, Server, ServerOptions,
 };
 use leyden_sim::{Bytes, Ratio, Rng};
 use leyden_wire::programs::{Hello, Kind, Reply, Request, TRANSFER_MOST, Welcome};
@@ -49,10 +49,15 @@ fn config(zoned: bool) -> ImageConfig {
 
 impl Served {
     fn new(zoned: bool) -> Self {
+        Self::within(zoned, Limits::default())
+    }
+
+    fn within(zoned: bool, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let drive = Drive::create(&folder.path().join("disk.leyden"), config(zoned)).unwrap();
         let options = ServerOptions {
             programs: vec![folder.path().join("socket")],
+            limits,
             ..ServerOptions::new(Pace::Untimed)
         };
         let server = Some(Server::start(drive, &options).unwrap());
@@ -292,6 +297,48 @@ fn programs_that_do_not_negotiate_lock_out_nobody() {
     served.client().flush().unwrap();
     early.flush().unwrap();
     drop(silent);
+}
+
+/// Memory is the session's, too: replies that nobody takes, and data that was announced and never comes.
+#[test]
+fn programs_that_ask_for_much_and_never_read_share_one_budget() {
+    const LARGE: u32 = 16 << 20;
+    let served = Served::within(false, Limits::new(64 << 20, 12).unwrap());
+    let reads = || match served.server.as_ref().unwrap().handle().control(ControlAsk::Status) {
+        Some(ControlAnswer::Status(report)) => report.reads,
+        other => panic!("{other:?}"),
+    };
+    let request = |kind, payload, length| {
+        Request { kind, flags: 0, payload, tag: 1, offset: 0, length }.encode()
+    };
+    let read = request(Kind::Read, 0, LARGE.into());
+    let write = [&request(Kind::Write, LARGE, 0)[..], &[1; 100]].concat();
+    let hostile: Vec<_> = [&read.repeat(4), &write]
+        .into_iter()
+        .cycle()
+        .take(8)
+        .map(|bytes| {
+            let mut stream = UnixStream::connect(served.socket()).unwrap();
+            let hello = Hello { oldest: 1, newest: 1, claims: false };
+            stream.write_all(&hello.encode()).unwrap();
+            stream.read_exact(&mut [0; 16]).unwrap();
+            stream.write_all(bytes).unwrap();
+            stream
+        })
+        .collect();
+    let (mut before, mut now) = (u64::MAX, reads());
+    while before != now {
+        std::thread::sleep(Duration::from_millis(500));
+        (before, now) = (now, reads());
+    }
+    // 45 MiB that all share.
+    assert!(
+        now > 0 && now <= 3,
+        "{now} of 16 reads of 16 MiB were made for programs that take none"
+    );
+    let mut data = vec![0; LARGE as usize];
+    served.client().read(0, &mut data).unwrap();
+    drop(hostile);
 }
 
 #[test]

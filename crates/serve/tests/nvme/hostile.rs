@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use leyden_serve::Limits;
 use leyden_sim::Rng;
@@ -205,6 +206,36 @@ fn who_is_invited_and_sends_nothing_is_in_nobodys_way() {
     drop(hostile);
     let large = filled(1 << 20, 7);
     honest.io[0].write(PLAIN, 0, &large, BLOCK).good();
+}
+
+/// Replies that nobody takes share the server's memory: the budget is the session's, whichever its protocol is.
+#[test]
+fn hosts_that_ask_for_much_and_never_read_share_one_budget() {
+    let limits = Limits::new(64 << 20, 12).unwrap();
+    let served = Served::with(Options { limits, ..Options::default() });
+    let mut hostile: Vec<Host> = (0..3)
+        .map(|number| {
+            let to = Connect { size: 128, host_id: [number + 1; 16], ..Connect::admin(NAME) };
+            Host::connect(served.at(), &to, 1, 0)
+        })
+        .collect();
+    for host in &mut hostile {
+        for _ in 0..100 {
+            host.io[0].send(Entry::blocks(2, PLAIN, 0, 256), &[], 1 << 20);
+        }
+    }
+    let (mut before, mut now) = (u64::MAX, served.reads(PLAIN));
+    while before != now {
+        std::thread::sleep(Duration::from_millis(500));
+        (before, now) = (now, served.reads(PLAIN));
+    }
+    // 45 MiB that all share, and what the buffers of three connections hold.
+    assert!(now > 0 && now < 120, "{now} of 300 reads of 1 MiB were made for hosts that take none");
+    let mut honest = served.host(1, 0);
+    let large = filled(1 << 20, 7);
+    honest.io[0].write(PLAIN, 0, &large, BLOCK).good();
+    assert_eq!(honest.io[0].read(PLAIN, 0, 256, BLOCK).good().data, large);
+    drop(hostile);
 }
 
 #[test]

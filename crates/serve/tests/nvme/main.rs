@@ -16,7 +16,7 @@ use leyden_device::Config;
 use leyden_image::{Drive, ImageConfig};
 use leyden_serve::{
     ControlAnswer, ControlAsk, CutMode, Limits, Listen, Nvme, NvmeOptions, Pace, Server,
-    ServerOptions, control,
+    ServerOptions, StatusReport, control,
 };
 use leyden_sim::{Bytes, Ratio, Rng};
 
@@ -126,11 +126,20 @@ impl Served {
         assert!(matches!(answer, ControlAnswer::Restored(_)), "{answer:?}");
     }
 
-    pub(crate) fn pending(&self, nsid: u32) -> u64 {
+    fn status(&self, nsid: u32) -> StatusReport {
         match control::ask(&self.image(nsid), &ControlAsk::Status).unwrap() {
-            ControlAnswer::Status(status) => status.pending,
+            ControlAnswer::Status(status) => *status,
             other => panic!("{other:?}"),
         }
+    }
+
+    pub(crate) fn pending(&self, nsid: u32) -> u64 {
+        self.status(nsid).pending
+    }
+
+    /// Reads that the drive was asked for.
+    pub(crate) fn reads(&self, nsid: u32) -> u64 {
+        self.status(nsid).reads
     }
 }
 

@@ -6,6 +6,7 @@
 mod circles;
 pub(crate) mod code;
 mod comments;
+mod evidence;
 mod figures;
 mod header;
 mod layers;
@@ -67,6 +68,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         comments::check,
         policies::check,
         links::check,
+        evidence::check,
         figures::check,
         header::check,
         prose::check,

@@ -2,8 +2,8 @@
 
 use super::tree::Tree;
 use super::{
-    Finding, circles, code, figures, header, layers, leftovers, links, modules, policies, prose,
-    safety, types,
+    Finding, circles, code, evidence, figures, header, layers, leftovers, links, modules, policies,
+    prose, safety, types,
 };
 
 /// `path:line` of each finding.
@@ -261,6 +261,18 @@ fn dead_links_are_found() {
     ]);
     let found = places(&links::check(&tree));
     assert_eq!(found, ["README.md:3", "README.md:5", "README.md:6", "README.md:10"]);
+}
+
+#[test]
+fn a_test_that_a_page_names_and_nobody_wrote_is_found() {
+    let page = "| attack | test |\n|---|---|\n| a `b` | `is_there`, `a/t.sh`, `./test all` |\n| b | `is_gone` |\n\n\
+                | what | who |\n|---|---|\n| a | `nobody` |\n";
+    let tree = Tree::of(&[
+        ("docs/a.md", page),
+        ("a/b.rs", "#[test]\nfn is_there() {}\nfn is_gone_now() {}\n"),
+        ("a/t.sh", ""),
+    ]);
+    assert_eq!(places(&evidence::check(&tree)), ["docs/a.md:4"]);
 }
 
 #[test]

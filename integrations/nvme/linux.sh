@@ -92,6 +92,28 @@ cuts() {
   [ "$kept" -gt "$rounds" ] || bad "only $kept promises in $rounds rounds: nothing was tested"
 }
 
+# Atomic writes of up to $1 bytes, without a boundary: the limits in sysfs, RWF_ATOMIC at and above them, and $2 cuts amid pages of that size.
+atomic() {
+  local most=$1 rounds=$2 q="/sys/block/${N1##*/}/queue" i n=0 writer torn page; say "atomic writes"; grep . "$q"/atomic_write_*
+  [ "$(cat "$q/atomic_write_unit_max_bytes")" = "$most" ] || bad "atomic_write_unit_max_bytes is not $most"
+  [ "$(cat "$q/atomic_write_max_bytes")" = "$most" ] || bad "atomic_write_max_bytes is not $most"
+  [ "$(cat "$q/atomic_write_unit_min_bytes")" = "$(cat "$q/logical_block_size")" ] || bad "atomic_write_unit_min_bytes is no block"
+  [ "$(cat "$q/atomic_write_boundary_bytes")" = 0 ] || bad "a boundary"
+  try() { fio --name=a --filename="$N1" --rw=randwrite --bs="$1" --size=1536k --direct=1 --ioengine=pvsync2 --atomic=1 --verify=crc32c --output=/tmp/fio > /tmp/fio.err 2>&1; }
+  for n in 4096 $((most / 2)) "$most"; do try "$n" && echo "RWF_ATOMIC $n: written" || bad "RWF_ATOMIC of $n bytes: $(tail -3 /tmp/fio /tmp/fio.err)"; done
+  for n in $((2 * most)) $((most - 4096)); do
+    if try "$n"; then bad "RWF_ATOMIC of $n bytes is written"; else grep -hq 'Invalid argument' /tmp/fio /tmp/fio.err && echo "RWF_ATOMIC $n: EINVAL" || bad "RWF_ATOMIC of $n bytes: $(cat /tmp/fio /tmp/fio.err)"; fi; done
+  for n in a b c d e f g h; do head -c "$most" /dev/zero | tr '\0' "$n" > "/tmp/page.$n"; done
+  dd if=/dev/zero of="$N1" bs="$most" count=16 oflag=direct status=none; torn=0
+  for i in $(seq "$rounds"); do
+    ( while :; do for n in a b c d e f g h; do dd if="/tmp/page.$n" of="$N1" bs="$most" seek=$((RANDOM % 16)) oflag=direct conv=notrunc status=none 2>/dev/null || exit; done; done ) & writer=$!
+    sleep "1.$((RANDOM % 10))"; switch cut; nvme disconnect -n "$NQN" > /dev/null; wait $writer
+    switch restore; connect || { bad "connect after cut $i: $(dmesg | tail -3)"; return; }; wait_disks
+    for page in $(seq 0 15); do [ "$(dd if="$N1" bs="$most" skip="$page" count=1 iflag=direct status=none | fold -w 4096 | sort -u | wc -l)" = 1 ] || torn=$((torn + 1)); done
+  done
+  [ "$torn" = 0 ] || bad "$torn pages are torn"; echo "$rounds cuts: $torn torn pages"
+}
+
 # The power of a drive fails and returns while a host waits for it: it reconnects by itself, and goes on.
 returns() {
   say "a cut while the host waits"; wipefs -qa "$N1"
@@ -104,6 +126,7 @@ case $1 in
   facts) facts;;
   all) facts; conventional; zoned;;
   cuts) connect || bad connect; wait_disks; cuts "$4" "$5";;
+  atomic) connect || bad connect; wait_disks; atomic "${4:-16384}" "${5:-5}";;
   returns) connect || bad connect; wait_disks; returns;;
   sh) connect; wait_disks; eval "$4";;
 esac

@@ -1,5 +1,9 @@
 //! The life of the buffer's slots.
 
+mod groups;
+mod kept;
+
+use groups::Groups;
 use leyden_nand::{Content, Lpn};
 use leyden_sim::{Level, counters, prefetch};
 use serde::{Deserialize, Serialize};
@@ -50,6 +54,7 @@ pub struct WriteBuffer<C: Content> {
     taken: Vec<SlotId>,
     shape: Shape,
     coalesces: bool,
+    groups: Groups,
     stats: BufferStats,
 }
 
@@ -76,13 +81,15 @@ impl<C: Content> WriteBuffer<C> {
             barrier,
         };
         let (taken, stats) = (Vec::new(), BufferStats::default());
-        Self { state, taken, shape, coalesces: config.coalesce, stats }
+        let groups = Groups::default();
+        Self { state, taken, shape, coalesces: config.coalesce, groups, stats }
     }
 
     /// An empty buffer like this one, which `config` has made; the counters go on.
     #[must_use]
     pub fn emptied(&self, config: &Config) -> Self {
-        Self { stats: self.stats, ..Self::new(config, self.shape, &self.state.pools.sizes()) }
+        let (groups, stats) = (self.groups.emptied(), self.stats);
+        Self { groups, stats, ..Self::new(config, self.shape, &self.state.pools.sizes()) }
     }
 
     /// The counters.
@@ -340,33 +347,19 @@ impl<C: Content> WriteBuffer<C> {
         self.state.barrier.is_settled(ticket.0)
     }
 
-    /// The data that capacitors keep: of each logical page the newest version in the protected
-    /// pool. A newer version in the plain one is lost with the power.
-    pub fn protected(&self) -> Vec<(Lpn, C)> {
-        let is_kept = |slot: &Slot<C>| {
-            slot.pool == PoolKind::Protected
-                && slot.newer != SUPERSEDED
-                && !matches!(slot.state, State::Free | State::Stale)
-        };
-        let newer = |slot: &Slot<C>| self.state.slots.get(slot.newer as usize);
-        let is_newest = |slot: &Slot<C>| {
-            let mut later = std::iter::successors(newer(slot), |&slot| newer(slot));
-            !later.any(&is_kept)
-        };
-        let kept = |slot: &&Slot<C>| is_kept(slot) && is_newest(slot);
-        let slots = self.state.slots.iter().filter(kept);
-        slots.map(|slot| (slot.lpn, slot.content.clone())).collect()
-    }
-
     /// The state at rest: nothing is in flight.
     pub fn state(&self) -> BufferState<C> {
-        self.state.clone()
+        self.state.clone().with_groups(&self.groups)
     }
 
     /// Takes over a state that was saved from a buffer of the same configuration. False if it is
     /// not one.
-    pub fn restore(&mut self, state: BufferState<C>) -> bool {
+    pub fn restore(&mut self, mut state: BufferState<C>) -> bool {
         let slots = self.shape.slots;
+        if self.keeps_groups() {
+            let Some(groups) = state.take_groups() else { return false };
+            self.groups = groups;
+        }
         let fits = state.slots.len() == slots as usize
             && state.index.fits(slots)
             && self.state.pools.fits(&state.pools, &self.shape)
@@ -456,6 +449,9 @@ impl<C: Content> WriteBuffer<C> {
         }
         self.state.pools.release(slot.pool);
         self.state.free.push(id);
+        if self.groups.are_kept() {
+            self.groups.leave(id);
+        }
     }
 }
 

@@ -113,6 +113,12 @@ impl Pools {
         pool.used < pool.size.slots
     }
 
+    /// Slots of a pool that are free.
+    pub(crate) const fn room(&self, kind: PoolKind) -> u32 {
+        let pool = &self.pools[kind.index()];
+        pool.size.slots - pool.used
+    }
+
     /// True if a pool is to be written out.
     #[inline]
     pub(crate) const fn want_writing(&self) -> bool {

@@ -9,6 +9,7 @@ macro_rules! bundle {
 
 /// Every bundled file: its path below `scenarios/`, and its text.
 pub const SCENARIOS: &[(&str, &str)] = bundle![
+    "atomic-writes.toml",
     "hot-cold.toml",
     "power-cuts.toml",
     "power-loss.toml",

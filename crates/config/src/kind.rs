@@ -27,7 +27,11 @@ struct Unread {
     why: &'static str,
 }
 
-const ON_ZONED: [Unread; 2] = [
+const ON_ZONED: [Unread; 3] = [
+    Unread {
+        keys: &["atomic"],
+        why: "a zone is written in order, and a zoned drive promises no atomic writes beyond a logical block",
+    },
     Unread {
         keys: &[
             "ftl.over_provisioning",
@@ -42,6 +46,11 @@ const ON_ZONED: [Unread; 2] = [
     },
     Unread { keys: &["buffer.schedule"], why: "a zoned drive has buffer.zones.schedule" },
 ];
+
+const ON_LAYERED: [Unread; 1] = [Unread {
+    keys: &["atomic"],
+    why: "a block device on two drives splits writes, and promises no atomic ones",
+}];
 
 const ON_CONVENTIONAL: [Unread; 1] =
     [Unread { keys: &["buffer.zones"], why: "a conventional drive has no zones" }];
@@ -73,7 +82,8 @@ impl Scenario {
                 }
                 let conventional = self.host.conventional.as_ref();
                 conventional.map_or(Ok(()), |member| {
-                    check_unread(member, "host.conventional", &ON_CONVENTIONAL)
+                    check_unread(member, "host.conventional", &ON_CONVENTIONAL)?;
+                    check_unread(member, "host.conventional", &ON_LAYERED)
                 })
             }
         }

@@ -322,3 +322,13 @@ fn cuts_are_refused_where_they_cannot_be_made() {
     assert_eq!((first.at, first.off), (Span::from_ms(1000), Span::from_ms(50)));
     assert_eq!((second.at, second.off), (Span::from_ms(1050), Span::from_ms(100)));
 }
+
+#[test]
+fn atomic_writes_are_refused_where_no_drive_keeps_them() {
+    const TABLE: &str = "[device.atomic]\nnawupf = \"16 KiB\"\n";
+    accepted(TABLE, &[]);
+    let zoned = refused(&format!("[device.zoned]\n{TABLE}"), &[]);
+    says(&zoned, &["device.atomic", "a zoned drive promises no atomic writes"]);
+    let member = refused("[device.zoned]\n[host.conventional.atomic]\nnawupf = \"16 KiB\"\n", &[]);
+    says(&member, &["host.conventional.atomic", "a block device on two drives splits writes"]);
+}

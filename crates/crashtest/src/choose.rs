@@ -53,7 +53,9 @@ pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
     };
     let lost = cut.unsettled.iter().zip(pick).filter(|&(_, pick)| pick > 0);
     let lost = lost.map(|(unsettled, pick)| (unsettled.atom, unsettled.versions[pick]));
-    Some(State::new(cut.at, lost.collect()))
+    let mut lost = lost.collect();
+    cut.make_whole(&mut lost);
+    Some(State::new(cut.at, lost))
 }
 
 /// True while `cut` has so few states that each of them gets its turn, and round `round` is not the last of these turns.
@@ -162,7 +164,7 @@ mod tests {
     fn cut(versions: &[&[Option<u32>]]) -> Cut {
         let unsettled = (0..).zip(versions);
         let unsettled = unsettled.map(|(atom, of)| Unsettled { atom, versions: of.to_vec() });
-        Cut { at: 100, unsettled: unsettled.collect() }
+        Cut { at: 100, unsettled: unsettled.collect(), whole: Vec::new() }
     }
 
     #[test]

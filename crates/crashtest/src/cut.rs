@@ -1,5 +1,7 @@
 //! A moment at which the power may fail, and what may be lost then.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::state::State;
@@ -43,9 +45,50 @@ pub struct Cut {
     pub at: usize,
     /// Possible losses at that moment, by atom.
     pub unsettled: Vec<Unsettled>,
+    /// Commands that are kept or lost as a whole, in the order of their submission.
+    pub whole: Vec<Whole>,
+}
+
+/// A command that a drive has promised to keep or lose as a whole.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Whole {
+    /// The event of its submission.
+    pub event: u32,
+    /// The atoms that it writes.
+    pub atoms: Range<u32>,
 }
 
 impl Cut {
+    /// Gives back what is `lost` of commands of which another atom shows: no more than that was lost of them. What is newer
+    /// than such a command stays.
+    pub(crate) fn make_whole(&self, lost: &mut Vec<(u32, Option<u32>)>) {
+        for Whole { event, atoms } in self.whole.iter().rev() {
+            let of_it = || self.unsettled.iter().filter(|it| atoms.contains(&it.atom));
+            let shows = |unsettled: &Unsettled, lost: &[(u32, Option<u32>)]| {
+                let older = lost.binary_search_by_key(&unsettled.atom, |&(atom, _)| atom);
+                older.map_or(unsettled.versions[0], |at| lost[at].1)
+            };
+            if !of_it().any(|unsettled| shows(unsettled, lost) == Some(*event)) {
+                continue;
+            }
+            let is_older = |it: &&Unsettled| shows(it, lost) < Some(*event);
+            for unsettled in of_it().filter(is_older).collect::<Vec<_>>() {
+                lost.retain(|&(atom, _)| atom != unsettled.atom);
+                if unsettled.versions[0] != Some(*event) {
+                    let at = lost.partition_point(|&(atom, _)| atom < unsettled.atom);
+                    lost.insert(at, (unsettled.atom, Some(*event)));
+                }
+            }
+        }
+    }
+
+    /// True if `state` has all or nothing of each command that is kept or lost as a whole.
+    pub(crate) fn is_whole(&self, state: &State) -> bool {
+        let mut lost = state.lost.clone();
+        self.make_whole(&mut lost);
+        lost == state.lost
+    }
+
     /// Whether the power may leave `state`, if it fails once, at this moment.
     pub(crate) fn allows(&self, state: &State) -> bool {
         let may_be_lost = |&(atom, event): &(u32, Option<u32>)| {
@@ -56,6 +99,7 @@ impl Cut {
         state.at == self.at
             && state.after.is_empty()
             && is_sorted
+            && self.is_whole(state)
             && state.lost.iter().all(may_be_lost)
     }
 }

@@ -78,7 +78,7 @@ pub mod fuzz {
 pub use again::again;
 pub use audit::{Audit, AuditedFlush, audit};
 pub use contract::cuts;
-pub use cut::{Cut, Flushes, Unsettled};
+pub use cut::{Cut, Flushes, Unsettled, Whole};
 pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore, explore_history};

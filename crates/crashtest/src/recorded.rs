@@ -1,9 +1,10 @@
 //! A timeline from a recording: the recorded drive is run again, which says when each command ended.
 
-use leyden_device::{SECTOR_BYTES, Status};
+use leyden_device::{AtomicLimit, Atomicity, SECTOR_BYTES, Status};
+use leyden_image::Device;
 use leyden_image::recording::format::Step;
 use leyden_image::recording::{Ended, Recording, Replay};
-use leyden_oracle::{Op, Request};
+use leyden_oracle::{Atomic, Op, Request};
 use leyden_sim::Time;
 
 use crate::error::CrashError;
@@ -36,7 +37,8 @@ pub(crate) fn timeline(
         return Err(CrashError::Input(problem));
     }
     let mut replay = Replay::new(recording)?;
-    let mut timeline = Timeline::new(size_bytes, atom_bytes);
+    let mut timeline =
+        Timeline::new(size_bytes, atom_bytes).with_atomic(atomic_of(replay.device()));
     let atoms_a_unit = unit_bytes / atom_bytes;
     for unit in base(&replay, size_bytes, unit_bytes) {
         let (unit, bytes) = unit?;
@@ -60,6 +62,14 @@ pub(crate) fn timeline(
         Ok(())
     })?;
     Ok(timeline)
+}
+
+/// Which writes the recorded drive has promised to keep or lose as a whole.
+fn atomic_of(device: &Device) -> Option<Atomic> {
+    let Device::Conventional(ssd) = device else { return None };
+    let Atomicity { block_sectors, normal, power_fail, offset } = ssd.atomicity()?;
+    let limit = |limit: AtomicLimit| (limit.blocks, limit.boundary);
+    Some(Atomic { block_sectors, normal: limit(normal), power_fail: limit(power_fail), offset })
 }
 
 /// The mapping units that are not all zeroes of the first `size_bytes` of a drive, before anything of its recording has

@@ -26,7 +26,7 @@ pub fn shrink(
     most: u32,
 ) -> Result<(State, Outcome, u32), CrashError> {
     let outcome = runner.run_one(state)?;
-    let mut tries = Tries { runner, verdict: outcome.verdict, count: 1, most, outcome };
+    let mut tries = Tries { runner, cuts, verdict: outcome.verdict, count: 1, most, outcome };
     if !tries.verdict.is_broken() {
         return Ok((state.clone(), tries.outcome, tries.count));
     }
@@ -66,6 +66,7 @@ pub fn shrink(
 
 struct Tries<'a> {
     runner: &'a mut dyn Runner,
+    cuts: &'a [Cut],
     verdict: Verdict,
     count: u32,
     most: u32,
@@ -75,7 +76,10 @@ struct Tries<'a> {
 
 impl Tries<'_> {
     fn fails(&mut self, state: &State) -> Result<bool, CrashError> {
-        if self.count >= self.most {
+        // A part of a command that is kept or lost as a whole is nothing that the drive may be left with.
+        let is_whole =
+            self.cuts.iter().filter(|cut| cut.at == state.at).all(|cut| cut.is_whole(state));
+        if self.count >= self.most || !is_whole {
             return Ok(false);
         }
         self.count += 1;

@@ -1,7 +1,7 @@
 //! The host's commands, the drive's answers and the program's promises, in one order.
 
 use leyden_device::SECTOR_BYTES;
-use leyden_oracle::{Effect, Op, Request};
+use leyden_oracle::{Atomic, Effect, Op, Request};
 use leyden_sim::Time;
 
 use crate::store::{Content, Store};
@@ -77,6 +77,8 @@ pub struct Timeline {
     end: Option<usize>,
     /// The unfinished line of the last mark.
     begun: String,
+    /// Which writes the drive keeps or loses as a whole, if any.
+    atomic: Option<Atomic>,
 }
 
 impl Timeline {
@@ -99,7 +101,20 @@ impl Timeline {
             begin: 0,
             end: None,
             begun: String::new(),
+            atomic: None,
         }
+    }
+
+    /// The drive keeps or loses such writes as a whole.
+    #[must_use]
+    pub const fn with_atomic(mut self, atomic: Option<Atomic>) -> Self {
+        self.atomic = atomic;
+        self
+    }
+
+    /// True if the drive keeps or loses what `request` writes as a whole.
+    pub(crate) fn is_atomic(&self, request: &Request) -> bool {
+        self.atomic.is_some_and(|atomic| atomic.survives(request))
     }
 
     /// Bytes of an atom.

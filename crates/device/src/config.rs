@@ -7,6 +7,8 @@ use leyden_sim::{BytesPerSec, ConfigError, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::atomic::AtomicConfig;
+
 /// A drive. Every default is Hexa's drive (section V of the paper); see each table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -22,6 +24,9 @@ pub struct Config {
     /// With this table the drive has a zoned namespace, and no mapping table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zoned: Option<leyden_ftl::zoned::Config>,
+    /// Atomic writes of a conventional drive: whole to reads, and whole after a power cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub atomic: Option<AtomicConfig>,
     /// Power loss. Without this table the power is never cut, and nothing is
     /// kept back for a dump.
     pub power: Option<leyden_power::Config>,

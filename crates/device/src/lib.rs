@@ -11,6 +11,7 @@
 //! - At the same instant, completions of the flash are handled before new commands.
 
 mod activity;
+mod atomic;
 mod block_device;
 mod command;
 mod completion;
@@ -32,6 +33,7 @@ mod zone_report;
 mod zoned;
 
 pub use activity::{Activity, ActivityKind, Phase};
+pub use atomic::{AtomicConfig, AtomicLimit, Atomicity};
 pub use block_device::BlockDevice;
 pub use command::{Action, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_RANGES};
 pub use completion::{CommandId, Completion, Output};

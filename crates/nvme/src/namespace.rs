@@ -1,6 +1,6 @@
 //! Namespaces: their blocks, zones and names.
 
-use leyden_device::SECTOR_BYTES;
+use leyden_device::{Atomicity, SECTOR_BYTES};
 
 /// The most data of a command: MDTS, in pages of 4 KiB, as a power of two.
 pub(crate) const MDTS: u8 = 8;
@@ -22,6 +22,8 @@ pub struct Namespace {
     pub has_cache: bool,
     /// A name of 16 bytes that no other namespace has (NGUID).
     pub guid: [u8; 16],
+    /// Which writes are atomic, if not only those of a block. Its blocks are the namespace's.
+    pub atomic: Option<Atomicity>,
     /// Of a zoned namespace.
     pub zones: Option<Zones>,
 }

@@ -5,7 +5,7 @@ use crate::namespace::{Namespace, Zones};
 /// A conventional namespace with a cache.
 pub(crate) fn plain(block_bytes: u32, blocks: u64) -> Namespace {
     let (has_cache, guid, zones) = (true, [1; 16], None);
-    Namespace { block_bytes, blocks, unit_bytes: 4_096, has_cache, guid, zones }
+    Namespace { block_bytes, blocks, unit_bytes: 4_096, has_cache, guid, atomic: None, zones }
 }
 
 /// Sixteen zones with Zone Random Write Areas.

@@ -20,7 +20,19 @@ impl Oracle {
         found: Option<u64>,
     ) -> Box<Violation> {
         let entry = self.log.get(id).expect("the read is in the log");
-        let (read, submitted) = (entry.submitted, entry.submitted_at);
+        let mut violation = self.violation_of(unit, seen, entry.submitted, found);
+        (violation.submitted, violation.completed) = (entry.submitted_at, completed);
+        violation
+    }
+
+    /// `found` is wrong of what had been `seen` at `read`.
+    pub(crate) fn violation_of(
+        &self,
+        unit: u32,
+        seen: &Seen,
+        read: Tick,
+        found: Option<u64>,
+    ) -> Box<Violation> {
         let is_allowed = |stamp: &u64| self.may_return(unit, seen, read, *stamp);
         let stamps = self.log.iter().rev().map(|(id, _)| id.0).filter(is_allowed);
         let mut allowed: Vec<u64> = stamps.take(LISTED).collect();
@@ -32,8 +44,8 @@ impl Oracle {
             unit,
             problem: self.problem(unit, seen, found, promised.as_ref()),
             found,
-            submitted,
-            completed,
+            submitted: Time::ZERO,
+            completed: Time::ZERO,
             allowed,
             promised,
             history: self.history(unit, read),

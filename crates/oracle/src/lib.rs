@@ -25,6 +25,9 @@
 //!   older. If that version was known and promised before, it can only have been in doubt because other
 //!   commands failed, and these can no longer happen: it is promised again, at once.
 //! - Trims and write-zeroes are writes of zeroes.
+//! - A write that is atomic ([`Atomic`]) is there whole or not at all: to a read that sees several of its units, and in
+//!   what a power cut leaves, unless something that may have come after it has replaced the rest. Of two such writes
+//!   that overlap one comes after the other.
 //! - A cache that acknowledges writes may fail to write them out ([`Oracle::note_unwritten`]). They may
 //!   be gone then, and the next FLUSH has to fail, and the next of their file: those after it promise nothing of
 //!   them. A FLUSH that succeeds all the same promises everything, as always.
@@ -46,6 +49,6 @@ mod violation;
 pub mod zones;
 
 pub use command::{Effect, Ended, Id, Op, Request};
-pub use oracle::{Losses, Oracle};
+pub use oracle::{Atomic, Losses, Oracle};
 pub use promise::Promise;
 pub use violation::{Event, Fate, Problem, Promised, Violation, Why};

@@ -57,6 +57,8 @@ pub(crate) struct Log {
     entries: VecDeque<Entry>,
     /// The number of the first entry less one: numbers begin at 1.
     forgotten: u64,
+    /// When the last of those that are forgotten ended.
+    last_ended: Tick,
 }
 
 impl Log {
@@ -97,12 +99,18 @@ impl Log {
         stamp != 0 && stamp <= self.forgotten
     }
 
+    /// True if all commands that are forgotten had ended at `tick`.
+    pub(crate) fn had_ended(&self, tick: Tick) -> bool {
+        self.last_ended < tick
+    }
+
     /// Forgets the commands at the front that were submitted up to `tick` and have ended.
     pub(crate) fn forget(&mut self, tick: Tick) {
         while let Some(entry) = self.entries.front() {
             if entry.submitted > tick || entry.fate == Fate::InFlight {
                 break;
             }
+            self.last_ended = self.last_ended.max(entry.ended);
             self.entries.pop_front();
             self.forgotten += 1;
         }

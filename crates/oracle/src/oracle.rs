@@ -1,10 +1,14 @@
 //! The oracle: checks the commands and results of a drive against the model.
 
+mod atomic;
 mod flush;
 
 use std::collections::VecDeque;
 
 use leyden_sim::Time;
+
+pub use atomic::Atomic;
+use atomic::AtomicPromise;
 
 use crate::command::{Effect, Touched};
 use crate::log::{Entry, Flush, Log, PowerCut, Tick};
@@ -78,6 +82,7 @@ pub struct Oracle {
     losses: Losses,
     /// Units that a cache has failed to write out, of which no flush has said so.
     unwritten: Vec<u32>,
+    atomic: AtomicPromise,
 }
 
 impl Oracle {
@@ -103,6 +108,7 @@ impl Oracle {
             last_cut: Tick::START,
             losses: Losses::default(),
             unwritten: Vec::new(),
+            atomic: AtomicPromise::default(),
         }
     }
 
@@ -261,7 +267,8 @@ impl Oracle {
         }
         read.seen.clear();
         self.spare.push(read.seen);
-        result
+        result?;
+        if ended == Ended::Done { self.judge_read(first, data) } else { Ok(()) }
     }
 
     /// True if a read submitted at `read` may return `stamp` of unit `number` now.
@@ -388,6 +395,7 @@ impl Oracle {
         for unit in units {
             self.units[unit as usize].lose();
             self.losses.reported += 1;
+            self.excuse(unit);
         }
     }
 
@@ -398,6 +406,7 @@ impl Oracle {
     pub fn note_uncertain(&mut self, units: impl IntoIterator<Item = u32>) {
         for number in units {
             self.losses.uncertain += 1;
+            self.excuse(number);
             if self.flushes_trims && self.units[number as usize].has_flushed_zeroes() {
                 continue;
             }

@@ -41,6 +41,11 @@ pub enum Problem {
     Reappeared,
     /// The read failed.
     Unreadable,
+    /// An atomic command shows elsewhere, and not here, where nothing newer does.
+    Torn {
+        /// Which.
+        command: Id,
+    },
 }
 
 /// A version that had to be kept.
@@ -144,12 +149,16 @@ impl std::error::Error for Violation {}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::Torn { command } = self {
+            return write!(f, "atomic write #{} is there in part", command.0);
+        }
         f.write_str(match self {
             Self::Stale => "a stale read",
             Self::Lost => "a promised write was lost",
             Self::NeverWritten => "content that was never written there",
             Self::Reappeared => "a version that was gone came back",
             Self::Unreadable => "the read failed",
+            Self::Torn { .. } => "an atomic write is there in part",
         })
     }
 }

@@ -39,7 +39,7 @@ impl Sessions {
     /// If it cannot be made.
     pub fn new(image: &Path) -> Self {
         let drive = leyden_image::fuzz::drive(image).expect("an image");
-        let (owner, handle) = Owner::new(drive, Pace::Untimed, false);
+        let (owner, handle) = Owner::new(drive, Pace::Untimed, crate::Lies::default());
         thread("drive", move || owner.run()).expect("a thread");
         let (guests, budget) = (Guests::new(4), Arc::new(Budget::new(Limits::default())));
         let handles = [handle];

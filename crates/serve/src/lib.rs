@@ -46,6 +46,7 @@ pub use leyden_device::{FaultReport, FaultRule};
 pub use listen::{Access, Listen};
 pub use nvme::{CutMode, Nvme, NvmeError, NvmeOptions};
 pub use owner::Handle;
+pub use owner::lies::Lies;
 pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{

@@ -2,6 +2,7 @@
 
 mod batch;
 mod control;
+pub(crate) mod lies;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +24,7 @@ use crate::switch::{self, CutReport, Served};
 
 pub(crate) use batch::Batch;
 use batch::Reply;
+use lies::Lies;
 
 /// A command in flight.
 struct Waiting {
@@ -139,8 +141,7 @@ pub(crate) struct Owner {
     last_cut: Option<CutReport>,
     /// Told to whoever has a handle: see [`Handle::switched`].
     power: Arc<AtomicU32>,
-    /// Flushes are answered and not done: a drive that lies.
-    lies: bool,
+    lies: Lies,
     faults: Faults,
     stop: Option<Sender<switch::Answer>>,
     /// Kept to save an allocation.
@@ -152,7 +153,7 @@ pub(crate) type Ended = Result<(), ImageError>;
 
 impl Owner {
     /// A drive's owner, and the way to it.
-    pub(crate) fn new(drive: Drive, pace: Pace, lies: bool) -> (Self, Handle) {
+    pub(crate) fn new(drive: Drive, pace: Pace, lies: Lies) -> (Self, Handle) {
         let (to, inbox) = std::sync::mpsc::channel();
         let handle = Handle {
             inbox: to,
@@ -297,7 +298,10 @@ impl Owner {
                 self.drive.mark(&text);
                 reply.send(Answer::Done);
             }
-            Ask::Flush if self.lies => reply.send(Answer::Done),
+            Ask::Flush if self.lies.flushes => reply.send(Answer::Done),
+            Ask::Write(lba, ref data, flags) if self.lies.atomic => {
+                self.tear((lba, data, flags), reply, ready);
+            }
             ask => self.submit(&ask, reply, ready),
         }
         Ok(())
@@ -330,17 +334,17 @@ impl Owner {
         let asked = match *ask {
             Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
             Ask::Write(lba, ref data, flags) => {
-                drive.write(now, tag, lba, data, flags.but_fua(self.lies))
+                drive.write(now, tag, lba, data, flags.but_fua(self.lies.flushes))
             }
             Ask::Append(lba, ref data, flags) => {
-                drive.append(now, tag, lba, data, flags.but_fua(self.lies))
+                drive.append(now, tag, lba, data, flags.but_fua(self.lies.flushes))
             }
             Ask::Zone(ask) => drive.zone(now, tag, ask),
             Ask::Zones(lba, most) => drive.zone_report(now, tag, lba, most),
             Ask::Flush => drive.flush(now, tag),
             Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
             Ask::WriteZeroes(lba, sectors, fua) => {
-                drive.write_zeroes(now, tag, lba, sectors, fua && !self.lies)
+                drive.write_zeroes(now, tag, lba, sectors, fua && !self.lies.flushes)
             }
             Ask::Extents(..) | Ask::Mark(_) => unreachable!("answered without the device"),
         };
@@ -468,7 +472,7 @@ mod tests {
         let (name, made_by) = ("disk".to_owned(), "test".to_owned());
         let config = leyden_image::ImageConfig { name, seed: 1, device, stack: None, made_by };
         let drive = Drive::create(&folder.join("disk.leyden"), config).unwrap();
-        let (owner, handle) = Owner::new(drive, pace, false);
+        let (owner, handle) = Owner::new(drive, pace, Lies::default());
         scope.spawn(move || owner.run().unwrap());
         handle
     }

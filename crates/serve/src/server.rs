@@ -18,6 +18,7 @@ use crate::fuse::Mount;
 use crate::guests::{Guest, Guests};
 use crate::listen::{Access, Bell, Listen, Listener, Socket};
 use crate::nbd::{Agreed, Export};
+use crate::owner::lies::Lies;
 use crate::owner::{Ended, Handle, Owner};
 use crate::programs::{Claim, Program};
 use crate::session::{self, Protocol};
@@ -42,9 +43,8 @@ pub struct ServerOptions {
     pub sector_bytes: u32,
     /// The folder in which it is a file, `disk`, for loop devices.
     pub fuse: Option<PathBuf>,
-    /// Flushes are answered and not done, and force unit access is left out: a drive that lies, to see
-    /// whether a test of what is written on it would notice.
-    pub lies: bool,
+    /// Promises that the drive breaks on purpose, to see whether a test of what is written on it would notice.
+    pub lies: Lies,
     /// The most that all clients take.
     pub limits: Limits,
     /// The users that may connect to its sockets.
@@ -61,7 +61,7 @@ impl ServerOptions {
             tls: None,
             sector_bytes: 512,
             fuse: None,
-            lies: false,
+            lies: Lies::default(),
             limits: Limits::default(),
             access: Access::default(),
         }

@@ -59,6 +59,10 @@ points! {
     CutDump,
     /// cut: of a drive that can only be read
     CutReadOnly,
+    /// cut: of a drive with atomic writes
+    CutAtomicDrive,
+    /// cut: with an atomic write of several units in flight
+    CutAtomic,
     /// in flight: a program that the energy brought to its end
     EndedProgram,
     /// in flight: something that the cut has broken off

@@ -33,6 +33,8 @@ pub enum Kind {
     Reappeared,
     /// A read failed.
     Unreadable,
+    /// An atomic write was there in part.
+    Torn,
     /// The drive lacked the energy to keep what it had promised, and was not allowed to.
     Underprovisioned,
     /// The losses or the cost of a cut do not follow from its energy.
@@ -74,6 +76,7 @@ impl From<Problem> for Kind {
             Problem::NeverWritten => Self::NeverWritten,
             Problem::Reappeared => Self::Reappeared,
             Problem::Unreadable => Self::Unreadable,
+            Problem::Torn { .. } => Self::Torn,
         }
     }
 }

@@ -14,9 +14,11 @@ use leyden_torture::{
 };
 use mock::{Bug, Mock};
 
-/// The options of `seed`, for a drive that knows units only.
+/// The options of `seed`, for a drive that knows units only, and keeps or loses each by itself.
 fn drawn(seed: u64) -> Options {
-    Options { grain: Grain::Unit, ..Options::draw(seed) }
+    let mut options = Options { grain: Grain::Unit, ..Options::draw(seed) };
+    options.device.atomic = None;
+    options
 }
 
 /// The options of a conventional drive's run.
@@ -58,6 +60,16 @@ fn a_drive_that_is_right_passes() {
         cuts += outcome.tally.cuts;
     }
     assert!(cuts > 4_000, "{cuts}");
+}
+
+/// A drive that is right but for keeping or losing each unit by itself has no atomic writes.
+#[test]
+fn a_drive_that_tears_atomic_writes_is_found_within_few_seeds() {
+    let promises = |seed| Options { grain: Grain::Unit, ..Options::draw(seed) };
+    let outcomes = (1_000_000_000..).take(20).map(|seed| run(&promises(seed), Bug::None));
+    let torn = |outcome: &Outcome| outcome.failure.as_ref().is_some_and(|it| it.kind == Kind::Torn);
+    let count = outcomes.filter(torn).count();
+    assert!(count >= 1, "{count} of 20");
 }
 
 /// Through a page cache and a way for hints, which every fourth seed has.

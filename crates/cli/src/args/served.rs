@@ -170,6 +170,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// A promise that a lying drive breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Lie {
+    /// Acknowledge flushes and force unit access without doing them
+    Flush,
+    /// Announce the atomic writes of `[device.atomic]`, and tear them at mapping units
+    Atomic,
+}
+
 /// `leyden image create`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateArgs {
@@ -245,11 +254,11 @@ pub(crate) struct ServeArgs {
     /// (--fuse) are recorded in order with the commands.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Acknowledge flushes and force unit access without doing them: a drive that lies
+    /// Simulate a drive that lies: it promises WHAT and does not do it
     ///
-    /// For tests of tests: one that notices no difference does not test durability.
-    #[arg(long)]
-    pub(crate) lie: bool,
+    /// For tests of tests: one that notices no difference does not test the promise.
+    #[arg(long, value_enum, value_name = "WHAT", require_equals = true, num_args = 0..=1, default_missing_value = "flush")]
+    pub(crate) lie: Vec<Lie>,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,
     #[command(flatten)]

@@ -9,14 +9,14 @@ use std::time::Duration;
 use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, FaultReport, HOST_SHARE_MOST, Nvme, NvmeError,
+    ControlAnswer, ControlAsk, CutReport, FaultReport, HOST_SHARE_MOST, Lies, Nvme, NvmeError,
     RestoreReport, Server, ServerOptions, StatusReport, Tls,
 };
 
 use super::image::{failure, fits, missing};
 use super::print_json;
 use super::{log, service};
-use crate::args::served::{FaultArgs, ImageArgs, RestoreArgs, ServeArgs};
+use crate::args::served::{FaultArgs, ImageArgs, Lie, RestoreArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::table::Table;
 use crate::signals::Signals;
@@ -36,7 +36,10 @@ pub(crate) fn main(args: &ServeArgs, signals: &Signals) -> Result<(), Failure> {
         tls,
         sector_bytes: args.sector,
         fuse: args.fuse.clone(),
-        lies: args.lie,
+        lies: Lies {
+            flushes: args.lie.contains(&Lie::Flush),
+            atomic: args.lie.contains(&Lie::Atomic),
+        },
         limits,
         access: args.clients.access(),
         ..ServerOptions::new(args.pace.pace())
@@ -112,8 +115,12 @@ fn announce(args: &ServeArgs, server: &Server, nvme: Option<&Nvme>) -> Result<()
             writeln!(out, "NVMe at {listen}, subsystem {}", nvme.name())?;
         }
     }
-    if args.lie {
-        writeln!(out, "this drive lies: flushes are answered and not done")?;
+    for lie in &args.lie {
+        let lie = match lie {
+            Lie::Flush => "flushes are answered and not done",
+            Lie::Atomic => "atomic writes are announced and torn",
+        };
+        writeln!(out, "this drive lies: {lie}")?;
     }
     for file in &args.files {
         writeln!(out, "control at {}", socket_of(file).display())?;

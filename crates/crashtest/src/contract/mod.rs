@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use leyden_oracle::{Effect, Ended, Id, Op, Oracle, Promise, Request};
 use leyden_sim::Time;
 
-use crate::cut::{Cut, Flushes, Unsettled};
+use crate::cut::{Cut, Flushes, Unsettled, Whole};
 use crate::state::State;
 use crate::timeline::{Event, Timeline};
 
@@ -25,6 +25,8 @@ struct Walk<'a> {
     ids: Vec<Option<Id>>,
     /// Candidates, in the order of submission.
     candidates: BTreeMap<u32, Vec<Option<u32>>>,
+    /// Commands that are kept or lost as a whole, while something of them may be lost.
+    whole: Vec<Whole>,
     flushes_seen: usize,
     /// The initial content is a write to the oracle, which begins with zeroes.
     base: Id,
@@ -81,6 +83,8 @@ pub(crate) fn first_unlawful<'a>(
                     .is_some_and(|versions| versions.iter().any(|&it| bytes(it) == bytes(event)))
             };
             unlawful.extend(state.lost.iter().find(is_lost).map(|&(atom, _)| (place, atom)));
+            let torn = (!cut.is_whole(state)).then(|| state.lost.first()).flatten();
+            unlawful.extend(torn.map(|&(atom, _)| (place, atom)));
         }
     }
     unlawful.into_iter().min()
@@ -124,6 +128,7 @@ impl<'a> Walk<'a> {
             oracle,
             ids: vec![None; timeline.events().len()],
             candidates: BTreeMap::new(),
+            whole: Vec::new(),
             flushes_seen: 0,
             base,
         }
@@ -152,7 +157,14 @@ impl<'a> Walk<'a> {
         }
         let fua = request.fua && self.flushes != Flushes::None;
         self.ids[at] = Some(self.oracle.submit(time, Request { fua, ..request }));
-        for (atom, _) in request.effects(self.timeline.atom_sectors()) {
+        let atoms: Vec<u32> =
+            request.effects(self.timeline.atom_sectors()).map(|(atom, _)| atom).collect();
+        if let [first, .., last] = atoms[..]
+            && self.timeline.is_atomic(&request)
+        {
+            self.whole.push(Whole { event: at as u32, atoms: first..last + 1 });
+        }
+        for atom in atoms {
             let settled = || vec![self.timeline.newest(atom, at).event];
             self.candidates.entry(atom).or_insert_with(settled).push(Some(at as u32));
         }
@@ -160,7 +172,7 @@ impl<'a> Walk<'a> {
 
     /// Possible losses before event `at`.
     fn cut(&mut self, at: usize) -> Cut {
-        let Self { timeline, oracle, candidates, base, ids, .. } = self;
+        let Self { timeline, oracle, candidates, whole, base, ids, .. } = self;
         let sectors = timeline.atom_sectors();
         let stamp_of = |atom: u32, event: Option<u32>| {
             let Some(event) = event else { return base.0 };
@@ -180,7 +192,14 @@ impl<'a> Walk<'a> {
             let versions = versions.iter().rev().copied().collect();
             Unsettled { atom, versions }
         });
-        Cut { at, unsettled: unsettled.collect() }
+        let unsettled: Vec<Unsettled> = unsettled.collect();
+        let settled = |whole: &Whole| {
+            !unsettled.iter().any(|it| {
+                whole.atoms.contains(&it.atom) && it.versions.contains(&Some(whole.event))
+            })
+        };
+        whole.retain(|whole| !settled(whole));
+        Cut { at, unsettled, whole: whole.clone() }
     }
 }
 
@@ -189,6 +208,8 @@ mod twin;
 
 #[cfg(test)]
 mod tests {
+    use leyden_oracle::Atomic;
+
     use super::*;
 
     fn request(op: Op, lba: u64) -> Request {
@@ -208,6 +229,41 @@ mod tests {
         command(Op::Flush, 0);
         command(Op::Write, 2);
         timeline
+    }
+
+    /// Three sectors at a time, written twice, and one of them once more: whatever is lost of the commands, what is left has
+    /// all or nothing of each.
+    #[test]
+    fn of_an_atomic_command_all_or_nothing_is_left() {
+        let atomic = Atomic { block_sectors: 1, normal: (4, 0), power_fail: (4, 0), offset: 0 };
+        let mut timeline = Timeline::new(4_096, 512).with_atomic(Some(atomic));
+        for (lba, sectors, byte) in [(1, 3, 1), (3, 3, 2), (2, 1, 3), (0, 6, 4)] {
+            let now = timeline.events().last().map_or(Time::ZERO, |(time, _)| *time);
+            let request = Request { sectors, ..request(Op::Write, lba) };
+            let command = timeline.submit(now, request, &vec![byte; 512 * sectors as usize]);
+            timeline.end(now + leyden_sim::Span::from_us(1), command, true);
+        }
+        let cuts = cuts(&timeline, Flushes::All);
+        let all = cuts.last().unwrap();
+        // The last one is too large to be atomic.
+        assert_eq!(all.whole.iter().map(|it| it.event).collect::<Vec<_>>(), [0, 2]);
+        let whole = |mut lost: Vec<(u32, Option<u32>)>| {
+            all.make_whole(&mut lost);
+            lost
+        };
+        // The first command shows in sector 1, and the second hides it in sector 3: that stays.
+        let lost = whole(vec![(1, Some(0)), (2, None), (3, Some(2)), (4, None), (5, None)]);
+        assert_eq!(lost, [(1, Some(0)), (2, Some(0)), (3, Some(2)), (4, Some(2)), (5, Some(2))]);
+        // Nothing of either: nothing is given back.
+        let none = vec![(1, None), (2, None), (3, None), (4, None), (5, None)];
+        assert_eq!(whole(none.clone()), none);
+        for round in 0..200 {
+            let state = crate::choose::choose(all, round, 5);
+            assert!(state.is_none_or(|state| all.is_whole(&state)));
+        }
+        let end = timeline.events().len();
+        let torn = State::new(end, vec![(1, Some(0)), (2, None), (3, Some(0))]);
+        assert_eq!(first_unlawful(&timeline, [&torn].into_iter()), Some((0, 1)));
     }
 
     #[test]

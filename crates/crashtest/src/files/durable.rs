@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
             Unsettled { atom, versions: shown.into_iter().rev().collect() }
         });
         unsettled.extend(parts.filter(|part| part.versions.len() > 1));
-        Cut { at, unsettled }
+        Cut { at, unsettled, whole: Vec::new() }
     }
 
     /// The versions that differ: a length that a page below a durable end would bring is none.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
-use leyden_buffer::{PoolSizes, WriteBuffer};
+use leyden_buffer::{PoolSizes, Region, WriteBuffer};
 use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Geometry, Medium};
@@ -13,6 +13,7 @@ use leyden_sim::ConfigError;
 use super::dump::demand;
 use super::writer::Writer;
 use super::{Conventional, Ssd, SsdStats};
+use crate::atomic::{AtomicConfig, Atomicity};
 use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
 use crate::snapshot::{self, SnapshotError};
@@ -42,6 +43,7 @@ struct Parts {
     geometry: Geometry,
     pools: PoolSizes,
     power: Option<PowerSupply>,
+    atomic: Option<Atomicity>,
 }
 
 impl Parts {
@@ -49,9 +51,14 @@ impl Parts {
         config.frontend.check().map_err(|error| error.within("frontend"))?;
         check_kind(config)?;
         let (geometry, pools) = shape(config)?;
+        let buffer = &config.buffer;
+        let resolve =
+            |table: &AtomicConfig| table.resolve(&geometry, buffer.region, buffer.coalesce, &pools);
+        let atomic = config.atomic.as_ref().map(resolve).transpose();
+        let atomic = atomic.map_err(|error| error.within("atomic"))?;
         let demand = demand(config, &geometry, &pools)?;
         let power = demand.map(|demand| PowerSupply::new(config, geometry, demand)).transpose()?;
-        Ok(Self { geometry, pools, power })
+        Ok(Self { geometry, pools, power, atomic })
     }
 
     fn blank_medium<P: Payload>(&self, config: &Config, seed: u64) -> Medium<P> {
@@ -71,7 +78,10 @@ impl Parts {
             batch_units: self.geometry.dies() * self.geometry.units_per_page(),
             is_table_protected: matches!(config.ftl.map.protection, ProtectionConfig::Full(_)),
         };
-        let buffer = WriteBuffer::new(&config.buffer, shape, &self.pools);
+        let mut buffer = WriteBuffer::new(&config.buffer, shape, &self.pools);
+        if self.atomic.is_some() && config.buffer.region != Region::Full {
+            buffer.keep_groups();
+        }
         if config.buffer.schedule != ScheduleConfig::default() {
             ftl.store_mut().watch();
         }
@@ -81,6 +91,7 @@ impl Parts {
             writer: Writer::new(buffer, &ftl, streams),
             ftl,
             region: config.buffer.region,
+            atomic: self.atomic,
             waiting: [VecDeque::new(), VecDeque::new()],
             flushes: VecDeque::new(),
             trims: VecDeque::new(),

@@ -9,6 +9,7 @@ use leyden_ftl::page_mapped::Ftl;
 use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 
+use super::atomic::Entry;
 use super::{Changed, Conventional, settled_one};
 use crate::controller::{CommandTable, Request, RequestId};
 use crate::units::Units;
@@ -189,6 +190,7 @@ impl<P: Payload> Conventional<P> {
         commands: &mut CommandTable<P>,
     ) -> bool {
         let units = commands.units(id);
+        let Some(Entry { pool, is_group }) = self.entry(id, pool, commands) else { return false };
         let request = commands.request_mut(id);
         let (data, fua, zeroes) = match &request.action {
             Action::Write { data, fua, .. } => (data, *fua, false),
@@ -204,13 +206,24 @@ impl<P: Payload> Conventional<P> {
             }
             let lpn = Lpn(units.first().0 + index);
             self.writer.buffer.expect(Lpn(lpn.0.wrapping_add(UNITS_EXPECTED)));
+            if self.writer.buffer.keeps_groups() && !self.writer.may_overwrite(&self.ftl, lpn, pool)
+            {
+                return false;
+            }
             let content = self.content_of(lpn, data, zeroes, (units, index));
             let slot = match self.writer.buffer.write(lpn, content, pool) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
                 Written::Full => return false,
             };
             request.next_unit += 1;
-            if fua {
+            if fua && !is_group {
+                request.pending += 1;
+                self.writer.wait_for(&self.ftl, slot, id);
+            }
+        }
+        if is_group {
+            self.writer.group(units);
+            for slot in self.writer.slots_of(units).filter(|_| fua).collect::<Vec<_>>() {
                 request.pending += 1;
                 self.writer.wait_for(&self.ftl, slot, id);
             }
@@ -220,6 +233,28 @@ impl<P: Payload> Conventional<P> {
             commands.complete(now, id, Status::Success);
         }
         true
+    }
+
+    /// The pool of a write: the one asked for, unless it is atomic. `None` if it has to wait with all of its units.
+    #[inline]
+    fn entry(
+        &mut self,
+        id: RequestId,
+        pool: PoolKind,
+        commands: &CommandTable<P>,
+    ) -> Option<Entry> {
+        let entry = Entry { pool, is_group: false };
+        let Some(atomic) = self.atomic else { return Some(entry) };
+        let (request, units) = (commands.request(id), commands.units(id));
+        let Action::Write { lba, sectors, .. } = &request.action else { return Some(entry) };
+        let (lba, sectors) = (lba.0, u64::from(*sectors));
+        let survives = atomic.survives(lba, sectors);
+        let is_atomic = survives || atomic.is_normal(lba, sectors);
+        if request.next_unit > 0 || units.count() < 2 || !is_atomic {
+            return Some(entry);
+        }
+        let is_group = self.region != Region::Full && survives;
+        self.writer.enter(&self.ftl, units, Entry { is_group, ..entry })
     }
 
     /// The new content of `lpn`, unit `index` of those that a write touches: a unit that it covers
@@ -246,6 +281,8 @@ impl<P: Payload> Conventional<P> {
     /// Lets waiting writes in, as far as there is room.
     #[inline]
     pub(super) fn take_in_waiting(&mut self, now: Time, commands: &mut CommandTable<P>) {
+        let grouping = &mut self.writer.grouping;
+        (grouping.wants_room, grouping.wants_table) = (false, false);
         for pool in PoolKind::ALL {
             while let Some(&id) = self.waiting[pool.index()].front() {
                 if !self.take_in(now, id, pool, commands) {
@@ -280,6 +317,9 @@ impl<P: Payload> Conventional<P> {
         if !self.trims.is_empty() || !self.deallocate(now, id, commands) {
             self.trims.push_back(id);
             self.writer.pump_woken(now, &mut self.ftl);
+            if self.writer.buffer.keeps_groups() {
+                self.writer.pump_idle(now, &mut self.ftl);
+            }
         }
     }
 
@@ -300,10 +340,13 @@ impl<P: Payload> Conventional<P> {
         let (first, end) = commands.units(id).whole();
         let mut at = Lpn(first.0 + commands.request(id).next_unit);
         while at < end {
-            let stop = if self.ftl.store().writes_back() {
+            let stop = self.trimmed_until(at, end);
+            if self.writer.buffer.keeps_groups() && self.writer.splits_groups(&self.ftl, at, stop) {
+                commands.request_mut(id).next_unit = at.0 - first.0;
+                return false;
+            }
+            if self.ftl.store().writes_back() {
                 let page = self.ftl.map().page_of(at);
-                let most = Lpn(at.0.saturating_add(self.ftl.store().trim_room().max(1)));
-                let stop = self.ftl.map().lpns_of(page).1.min(end).min(most);
                 // Units in flight to flash could be taken for data after a cut.
                 let buffered = self.ftl.store().may_be_scanned(page)
                     && !self.writer.buffer.lpns_in(at, stop).is_empty();
@@ -315,10 +358,7 @@ impl<P: Payload> Conventional<P> {
                 if buffered {
                     self.ftl.note_trim(page);
                 }
-                stop
-            } else {
-                end
-            };
+            }
             self.discard_buffered(now, at, stop, commands);
             while let Some(lpn) = self.ftl.map().next_mapped(at, stop) {
                 self.ftl.trim(now, lpn);
@@ -334,6 +374,17 @@ impl<P: Payload> Conventional<P> {
             self.write(now, id, commands);
         }
         true
+    }
+
+    /// How far a trim of `at..end` goes at once: to the end of a mapping page, if these are written back.
+    #[inline]
+    fn trimmed_until(&self, at: Lpn, end: Lpn) -> Lpn {
+        if !self.ftl.store().writes_back() {
+            return end;
+        }
+        let page = self.ftl.map().page_of(at);
+        let most = Lpn(at.0.saturating_add(self.ftl.store().trim_room().max(1)));
+        self.ftl.map().lpns_of(page).1.min(end).min(most)
     }
 
     fn discard_buffered(

@@ -1,6 +1,6 @@
 //! The data that a power cut must save of a conventional drive, and the recovery.
 
-use leyden_buffer::{PoolKind, PoolSizes};
+use leyden_buffer::{PoolKind, PoolSizes, SlotId};
 use leyden_ftl::dump_area::{DumpPage, root_bytes};
 use leyden_ftl::map::{MapPage, MapStore, ProtectionConfig};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
@@ -87,6 +87,10 @@ impl<P: Payload> Conventional<P> {
     ) {
         for (op, ended) in interrupted {
             self.ftl.settle_cut(op, *ended);
+            if *ended && self.writer.buffer.keeps_groups() {
+                let buffer = &self.writer.buffer;
+                self.ftl.map_at_cut(op, |source| buffer.is_started(SlotId(source)));
+            }
         }
         let listed: Vec<MapPage> = items
             .iter()

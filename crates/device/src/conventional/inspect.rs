@@ -4,6 +4,7 @@ use leyden_nand::{DieId, Interrupted, Lpn, Medium, Ppa};
 
 use super::commands::newest;
 use super::{Item, Ssd};
+use crate::atomic::Atomicity;
 use crate::controller::power::PowerSupply;
 use crate::lba::SECTOR_BYTES;
 use crate::{BlockDevice, Lba, Payload, Units};
@@ -34,6 +35,11 @@ impl<P: Payload> Ssd<P> {
     /// The flash, and what lies on it.
     pub const fn medium(&self) -> &Medium<P> {
         self.namespace().ftl.medium()
+    }
+
+    /// Which writes are atomic, if not only those of a mapping unit.
+    pub const fn atomicity(&self) -> Option<Atomicity> {
+        self.namespace().atomic
     }
 
     /// The pages of the dump that a cut now would begin, in its order, if of what is on its way what

@@ -6,10 +6,12 @@
 //!
 //! **Invariants**: what follows the end of a flash operation happens in one order ([`Conventional::after`]).
 
+mod atomic;
 mod build;
 mod commands;
 mod dies;
 mod dump;
+mod grouping;
 mod hints;
 mod in_flight;
 mod inspect;
@@ -35,6 +37,7 @@ pub use inspect::{DumpPageHolds, DumpPageView};
 pub use provision::{Provision, provision_of};
 pub use stats::SsdStats;
 
+use crate::atomic::Atomicity;
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use crate::controller::{CommandTable, Controller, Namespace, RequestId, ToDump};
 use crate::lba::SECTOR_BYTES;
@@ -71,6 +74,7 @@ pub struct Conventional<P: Payload> {
     writer: Writer<P>,
     ftl: Ftl<P>,
     region: Region,
+    atomic: Option<Atomicity>,
     /// Writes that wait for room in a pool of the buffer, first come, first served.
     waiting: [VecDeque<RequestId>; 2],
     /// Flushes that wait for data to be on flash, in order; without a ticket, for trims only.
@@ -168,6 +172,7 @@ impl<P: Payload> Conventional<P> {
                 self.program_ended(now, (page, tag, failed), commands);
                 Changed::Settled
             }
+            Ended::Internal if self.writer.grouping.wants_table => Changed::Settled,
             Ended::Internal => Changed::Little,
         };
         self.after(now, changed, Some(outcome.die), commands);

@@ -13,6 +13,7 @@ use leyden_nand::{DieId, Lpn, Ppn};
 use leyden_sim::Time;
 
 use super::dies::DieSet;
+use super::grouping::Grouping;
 use super::in_flight::InFlight;
 use crate::Payload;
 use crate::controller::RequestId;
@@ -24,11 +25,13 @@ const UNITS_DRAWN: usize = 16;
 pub(super) struct Writer<P: Payload> {
     pub(super) buffer: WriteBuffer<P>,
     /// Slots taken from the buffer, waiting for the rest of their page, by stream.
-    staged: Vec<VecDeque<SlotId>>,
+    pub(super) staged: Vec<VecDeque<SlotId>>,
     /// FUA writes, by the slots they wait for.
     waiters: Vec<(SlotId, RequestId)>,
     /// How many of them wait for a slot whose program has not started.
-    urgent: u32,
+    pub(super) urgent: u32,
+    /// What keeps the units of an atomic write together.
+    pub(super) grouping: Grouping,
     /// Dies that had nothing to do when they last asked.
     idle: DieSet,
     /// Of those, the ones that want to collect but found no victim worth it.
@@ -36,7 +39,7 @@ pub(super) struct Writer<P: Payload> {
     /// The die to begin with when looking for one.
     cursor: u32,
     dies: u32,
-    units_per_page: usize,
+    pub(super) units_per_page: usize,
     in_flight: InFlight,
     /// The units of the page being handed over; kept to save an allocation.
     page: Vec<UserUnit<P>>,
@@ -52,6 +55,7 @@ impl<P: Payload> Writer<P> {
             staged: vec![VecDeque::new(); usize::from(streams)],
             waiters: Vec::new(),
             urgent: 0,
+            grouping: Grouping::default(),
             idle: DieSet::full(dies),
             starved: DieSet::empty(dies),
             cursor: 0,
@@ -117,6 +121,7 @@ impl<P: Payload> Writer<P> {
     pub(super) fn wait_for(&mut self, ftl: &Ftl<P>, slot: SlotId, request: RequestId) {
         if self.buffer.take(slot) {
             self.stage(ftl, slot);
+            self.stage_group(ftl, slot);
         }
         self.waiters.push((slot, request));
         self.urgent += 1;
@@ -127,6 +132,7 @@ impl<P: Payload> Writer<P> {
         if staged {
             self.staged.iter_mut().for_each(|slots| slots.retain(|&other| other != slot));
         }
+        self.urgent -= u32::from(self.grouping.has_left(slot));
         let waiter = self.waiter_of(slot)?;
         self.urgent -= 1;
         Some(waiter)
@@ -135,7 +141,7 @@ impl<P: Payload> Writer<P> {
     /// True if there is data that should be on its way to flash.
     #[inline]
     fn wants_writing(&self) -> bool {
-        self.buffer.wants_writing() || self.urgent > 0
+        self.buffer.wants_writing() || self.urgent > 0 || self.grouping.wants_room
     }
 
     /// Gives every idle die something to do, if there is something.
@@ -247,7 +253,11 @@ impl<P: Payload> Writer<P> {
         let Some(stream) = self.full_page(ftl, die) else {
             return false;
         };
-        let count = self.staged[stream.index()].len().min(self.units_per_page);
+        let count = if self.buffer.keeps_groups() {
+            self.gather(stream)
+        } else {
+            self.staged[stream.index()].len().min(self.units_per_page)
+        };
         self.page.clear();
         let staged = &mut self.staged[stream.index()];
         while self.page.len() < count
@@ -259,6 +269,7 @@ impl<P: Payload> Writer<P> {
             if !self.waiters.is_empty() {
                 self.urgent -= count_waiting(&self.waiters, slot);
             }
+            self.urgent -= u32::from(self.grouping.has_left(slot));
         }
         ftl.program(now, die, stream, &self.page);
         true
@@ -275,7 +286,7 @@ impl<P: Payload> Writer<P> {
             return None;
         }
         while self.staged[0].len() < self.units_per_page {
-            if !self.draw_pages() {
+            if !self.draw_pages(ftl) {
                 return self.partial_page(ftl, die);
             }
         }
@@ -304,7 +315,7 @@ impl<P: Payload> Writer<P> {
     /// The fullest stream that `die` may take, if somebody waits.
     #[inline(never)]
     fn partial_page(&self, ftl: &Ftl<P>, die: DieId) -> Option<StreamId> {
-        let urgent = self.urgent > 0;
+        let urgent = self.urgent > 0 || self.grouping.wants_room;
         if !self.buffer.is_forced() && !urgent {
             return None;
         }
@@ -318,10 +329,15 @@ impl<P: Payload> Writer<P> {
     /// Stages what the schedule yields next, of the only stream: some pages at once, which costs the simulator less.
     /// False if it has nothing.
     #[inline]
-    fn draw_pages(&mut self) -> bool {
+    fn draw_pages(&mut self, ftl: &Ftl<P>) -> bool {
         let count = self.units_per_page.max(UNITS_DRAWN);
         let staged = &mut self.staged[0];
-        self.buffer.take_next(count, |slot, _| staged.push_back(slot)) > 0
+        let before = staged.len();
+        let drawn = self.buffer.take_next(count, |slot, _| staged.push_back(slot)) > 0;
+        if self.buffer.keeps_groups() {
+            self.stage_groups_from(ftl, 0, before);
+        }
+        drawn
     }
 
     /// Stages the unit that the schedule yields next. False if it has nothing.
@@ -329,14 +345,22 @@ impl<P: Payload> Writer<P> {
     /// Unit by unit: which stream's page is full next must depend on the data alone, or else a period in the
     /// draws meets the round of the dies, and one die gets all the cold data.
     fn draw_unit(&mut self, ftl: &Ftl<P>) -> bool {
-        let staged = &mut self.staged;
-        let stage = |slot, lpn| staged[ftl.stream_for(lpn).index()].push_back(slot);
-        self.buffer.take_next(1, stage) > 0
+        let (staged, mut drawn) = (&mut self.staged, None);
+        let stage = |slot, lpn| {
+            staged[ftl.stream_for(lpn).index()].push_back(slot);
+            drawn = Some(slot);
+        };
+        self.buffer.take_next(1, stage);
+        if let Some(slot) = drawn {
+            self.stage_group(ftl, slot);
+        }
+        drawn.is_some()
     }
 
     #[inline]
-    fn stage(&mut self, ftl: &Ftl<P>, slot: SlotId) {
-        let stream = ftl.stream_for(self.buffer.lpn(slot));
+    pub(super) fn stage(&mut self, ftl: &Ftl<P>, slot: SlotId) {
+        let of_group = if self.buffer.is_grouped(slot) { self.stream_of_group(slot) } else { None };
+        let stream = of_group.unwrap_or_else(|| ftl.stream_for(self.buffer.lpn(slot)));
         self.staged[stream.index()].push_back(slot);
     }
 
@@ -425,6 +449,7 @@ impl<P: Payload> Writer<P> {
     /// Forgets every wait; returns who waited, each once.
     pub(super) fn forget_all(&mut self) -> Vec<RequestId> {
         self.urgent = 0;
+        self.grouping.give_up();
         let mut requests: Vec<_> = self.waiters.drain(..).map(|(_, request)| request).collect();
         requests.sort_by_key(|request| request.0);
         requests.dedup();

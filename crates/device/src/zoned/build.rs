@@ -32,6 +32,11 @@ impl Parts {
             let problem = "a zoned drive has this table: add it";
             return Err(ConfigError::new("zoned", problem));
         };
+        if config.atomic.is_some() {
+            let problem =
+                "a zoned drive promises no atomic writes beyond a logical block: leave it out";
+            return Err(ConfigError::new("atomic", problem));
+        }
         let geometry = config.geometry()?;
         // The root lists as many zones as there are without blocks kept back; there are fewer.
         let most = zoned.shape(&geometry, 0).map_err(|error| error.within("zoned"))?;

@@ -154,6 +154,10 @@ impl MapStore {
     pub fn may_be_scanned(&self, page: MapPage) -> bool {
         self.trims_only() || self.log().is_some_and(|log| log.is_scanned(page))
     }
+    /// True if recovery would look for some pages' data by a scan, and take others' from the journal.
+    pub fn is_searched(&self) -> bool {
+        self.log().is_some_and(|log| log.scanned_pages().next().is_some())
+    }
     /// The counters.
     pub const fn stats(&self) -> &MapStats {
         &self.stats

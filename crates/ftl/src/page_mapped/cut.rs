@@ -3,7 +3,7 @@
 
 use leyden_nand::{BlockId, Content, DieId, Health, Interrupted, Kind, Ppn};
 
-use super::data::BlockState;
+use super::data::{BlockState, unit_of};
 use super::ftl::Ftl;
 use super::programs::ProgramCause;
 use super::recover::Recovery;
@@ -46,6 +46,23 @@ impl<C: Content> Ftl<C> {
             }
         } else if let Some(number) = self.journal_page_on(interrupted) {
             self.settle_journal_page(number, place, ended);
+        }
+    }
+
+    /// The program of a page of the host's data went on to its end: maps the units whose sources `is_wanted`, where a scan
+    /// will find them. A dumped mapping page that knew nothing of them would hide some from it, as if they were trimmed.
+    pub fn map_at_cut(&mut self, interrupted: &Interrupted, is_wanted: impl Fn(u32) -> bool) {
+        let Kind::Program(page) = interrupted.operation.kind else { return };
+        let tag = interrupted.operation.tag;
+        if !self.store().trims_only() || self.programs.cause(tag) != ProgramCause::User {
+            return;
+        }
+        for unit in 0..self.programs.units(tag) {
+            let place = unit_of(self.medium.geometry(), page, unit);
+            let lpn = self.medium.lpn(place).filter(|_| is_wanted(self.programs.source(tag, unit)));
+            if let Some(lpn) = lpn {
+                self.data.found(lpn, Some(place));
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! Identify: what the controller and its namespaces are (Base 2.0, 5.17; NVM and ZNS command sets, 4.1.5).
 
+use leyden_device::{AtomicLimit, Atomicity};
+
 use crate::controller::{ERRORS_MOST, QUEUE_MOST, VERSION};
 use crate::events::{NOTICES, REQUESTS_MOST};
 use crate::namespace::{MDTS, Namespace, Zones};
@@ -88,9 +90,20 @@ impl Subsystem {
             .u32(516, namespaces)
             .u16(520, COMMANDS)
             .u8(525, u8::from(has_cache) | 3 << 1) // flush of all namespaces
+            .u16(526, self.atomic_everywhere(|it| it.normal))
+            .u16(528, self.atomic_everywhere(|it| it.power_fail))
             .u32(540, namespaces);
         page.u16(2048, 2_500); // one power state: 25 W
         page
+    }
+
+    /// A size that is atomic in every namespace, wherever it lies (AWUN, AWUPF): a boundary leaves one block.
+    fn atomic_everywhere(&self, limit: impl Fn(&Atomicity) -> AtomicLimit) -> u16 {
+        let blocks = |it: &Namespace| {
+            let limit = it.atomic.as_ref().map(&limit).filter(|limit| limit.boundary == 0);
+            limit.map_or(1, |limit| limit.blocks)
+        };
+        zeros_based(self.namespaces.iter().map(blocks).min().unwrap_or(1))
     }
 
     /// Namespaces with a number above `after`.
@@ -139,6 +152,11 @@ fn append_limit(bytes: u64) -> u8 {
     if pages >= MDTS { 0 } else { pages }
 }
 
+/// A number of blocks as a field that is 0's based; 0 of none at all, too.
+fn zeros_based(blocks: u64) -> u16 {
+    blocks.saturating_sub(1).min(u64::from(u16::MAX)) as u16
+}
+
 /// The page for namespaces of all command sets: they are shared, and ready.
 fn independent_page() -> Page {
     let mut page = Page::new(BYTES);
@@ -156,8 +174,16 @@ impl Namespace {
         let mut page = Page::new(BYTES);
         let (capacity, preferred) = (self.capacity(), self.preferred_blocks());
         page.u64(0, self.blocks).u64(8, capacity).u64(16, capacity);
+        let features = u8::from(self.atomic.is_some()) << 1 | u8::from(preferred > 1) << 4;
+        page.u8(24, features);
+        if let Some(Atomicity { normal, power_fail, offset, .. }) = self.atomic {
+            page.u16(34, zeros_based(normal.blocks))
+                .u16(36, zeros_based(power_fail.blocks))
+                .u16(40, zeros_based(normal.boundary))
+                .u16(42, offset.min(u64::from(u16::MAX)) as u16)
+                .u16(44, zeros_based(power_fail.boundary));
+        }
         if preferred > 1 {
-            page.u8(24, 1 << 4);
             for at in [64, 66, 68, 70] {
                 page.u16(at, preferred - 1);
             }
@@ -264,6 +290,34 @@ mod tests {
                 assert_eq!(page(cns, nsid, 0), Err(Status::INVALID_NAMESPACE), "{cns} {nsid}");
             }
         }
+    }
+
+    /// Of the fields Linux reads NSFEAT, NAWUPF, NABSPF and NABO (drivers/nvme/host/core.c, 7.3).
+    #[test]
+    fn atomic_writes_are_told_0s_based_and_a_boundary_keeps_them_from_the_controller() {
+        let limit = |blocks, boundary| AtomicLimit { blocks, boundary };
+        let with = |normal, power_fail, offset| {
+            let atomic = Some(Atomicity { block_sectors: 8, normal, power_fail, offset });
+            Namespace { atomic, ..crate::sample::plain(4_096, 1_000) }
+        };
+        let fields = |it: &Namespace| {
+            let page = it.page().into_bytes();
+            (page[24], [34, 36, 38, 40, 42, 44].map(|at| u16_at(&page, at)))
+        };
+        let plain = with(limit(8, 0), limit(4, 0), 0);
+        assert_eq!(fields(&plain), (2, [7, 3, 0, 0, 0, 0]));
+        let bounded = with(limit(8, 32), limit(4, 16), 3);
+        assert_eq!(fields(&bounded), (2, [7, 3, 0, 31, 3, 15]));
+        assert_eq!(fields(&crate::sample::plain(4_096, 1_000)), (0, [0; 6]));
+        let controller = |namespaces: Vec<Namespace>| {
+            let mut subsystem = subsystem();
+            subsystem.namespaces = namespaces;
+            let of = |limit: fn(&Atomicity) -> AtomicLimit| subsystem.atomic_everywhere(limit);
+            (of(|it| it.normal), of(|it| it.power_fail))
+        };
+        assert_eq!(controller(vec![plain.clone()]), (7, 3));
+        assert_eq!(controller(vec![plain.clone(), bounded]), (0, 0));
+        assert_eq!(controller(vec![plain, crate::sample::zoned()]), (0, 0));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A drive as a namespace, and its health.
 
+use leyden_device::Atomicity;
 use leyden_image::Device;
 use leyden_nvme::{Health, Namespace, ZoneSeen, Zones};
 use leyden_sim::Digest;
@@ -12,6 +13,7 @@ pub(super) struct Found {
     pub(super) name: String,
     pub(super) path: String,
     identity: Identity,
+    atomic: Option<Atomicity>,
 }
 
 /// Looks at a drive; `None` if it is gone.
@@ -23,6 +25,10 @@ pub(super) fn look(drive: &Handle) -> Option<Found> {
             name: seen.drive.config().name.clone(),
             path: path.display().to_string(),
             identity: Identity::of(seen.drive),
+            atomic: match seen.drive.device() {
+                Device::Conventional(ssd) => ssd.atomicity(),
+                Device::Zoned(_) | Device::Stack(_) => None,
+            },
         }
     })
 }
@@ -80,7 +86,8 @@ impl Found {
         let blocks = blocks(it.capacity_bytes);
         // A buffer that is not all protected is a cache whose data a power cut may take.
         let has_cache = it.region != 2;
-        Namespace { block_bytes, blocks, unit_bytes: it.unit_bytes, has_cache, guid, zones }
+        let (unit_bytes, atomic) = (it.unit_bytes, self.atomic);
+        Namespace { block_bytes, blocks, unit_bytes, has_cache, guid, atomic, zones }
     }
 }
 

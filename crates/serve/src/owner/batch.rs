@@ -9,6 +9,11 @@ use super::{Answer, Ask, Failure};
 pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
 
 impl Reply {
+    /// For a command of the server's own.
+    pub(super) const fn nobody() -> Self {
+        Self(None)
+    }
+
     pub(super) fn send(mut self, answer: Answer) {
         if let Some(reply) = self.0.take() {
             reply(answer);

@@ -1,6 +1,7 @@
 //! Drives as NVMe/TCP hosts find them: discovery, queues, data of all sizes with all digests, zones, power cuts, commands
 //! that are made to fail, and hosts that misbehave.
 
+mod atomic;
 mod cuts;
 mod host;
 mod hostile;
@@ -12,10 +13,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leyden_buffer::Region;
-use leyden_device::Config;
+use leyden_device::{AtomicConfig, Config};
 use leyden_image::{Drive, ImageConfig};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutMode, Limits, Listen, Nvme, NvmeOptions, Pace, Server,
+    ControlAnswer, ControlAsk, CutMode, Lies, Limits, Listen, Nvme, NvmeOptions, Pace, Server,
     ServerOptions, StatusReport, control,
 };
 use leyden_sim::{Bytes, Ratio, Rng};
@@ -36,7 +37,8 @@ pub(crate) struct Served {
     nvme: Option<Nvme>,
 }
 
-fn config(zoned: bool, region: Region) -> ImageConfig {
+fn config(zoned: bool, options: &Options) -> ImageConfig {
+    let Options { region, atomic, .. } = *options;
     let mut device = Config::default();
     (device.nand.channels, device.nand.dies_per_channel) = (2, 2);
     (device.nand.blocks_per_plane, device.nand.pages_per_block) = (24, 8);
@@ -54,6 +56,7 @@ fn config(zoned: bool, region: Region) -> ImageConfig {
         (area.size, area.count) = (Bytes::new(32 << 10), 2);
     } else {
         (device.nand.blocks_per_plane, device.nand.pages_per_block) = (96, 32);
+        device.atomic = atomic;
     }
     ImageConfig::new(if zoned { "zoned" } else { "plain" }.to_owned(), 1, device)
 }
@@ -65,12 +68,16 @@ pub(crate) struct Options {
     pub(crate) limits: Limits,
     pub(crate) region: Region,
     pub(crate) pace: Pace,
+    /// Of the conventional drive.
+    pub(crate) atomic: Option<AtomicConfig>,
+    pub(crate) lies: Lies,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (cut, hosts, limits) = (CutMode::Lost, Vec::new(), Limits::default());
-        Self { cut, hosts, limits, region: Region::None, pace: Pace::Untimed }
+        let (region, pace) = (Region::None, Pace::Untimed);
+        Self { cut, hosts, limits, region, pace, atomic: None, lies: Lies::default() }
     }
 }
 
@@ -83,10 +90,10 @@ impl Served {
         let folder = tempfile::tempdir().unwrap();
         let serve = |zoned: bool| {
             let name = if zoned { "zoned.leyden" } else { "plain.leyden" };
-            let config = config(zoned, options.region);
+            let config = config(zoned, &options);
             let drive = Drive::create(&folder.path().join(name), config).unwrap();
-            let limits = options.limits;
-            let options = ServerOptions { limits, ..ServerOptions::new(options.pace) };
+            let Options { limits, lies, pace, .. } = options;
+            let options = ServerOptions { limits, lies, ..ServerOptions::new(pace) };
             Server::start(drive, &options).unwrap()
         };
         let servers = vec![serve(false), serve(true)];

@@ -2,10 +2,10 @@
 //! weight. Groce et al., "Swarm Testing" (ISSTA 2012): leaving features out finds what no mix of all
 //! of them does.
 
-use leyden_device::{Config, Region, Ssd, Stamp};
+use leyden_device::{AtomicConfig, Config, Region, Ssd, Stamp};
 use leyden_ftl::Copies;
 use leyden_ftl::map::ProtectionConfig;
-use leyden_sim::{Digest, Ratio, Rng, Span};
+use leyden_sim::{Bytes, Digest, Ratio, Rng, Span};
 
 use super::bank::without_energy;
 use super::chance::{coin, spread};
@@ -15,7 +15,10 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::traced::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 11;
+pub(crate) const DRAW_VERSION: u32 = 12;
+
+/// These seeds draw drives with atomic writes only.
+const ATOMIC: std::ops::Range<u64> = 1_000_000_000..2_000_000_000;
 
 impl Options {
     /// The options of `seed`.
@@ -96,12 +99,45 @@ fn draw_variations(device: &mut Config, seed: u64) {
         // Dies lose their blocks for dumps: the drive can only be read.
         device.nand.faults.erase_failures = Ratio::from_percent(5 + dying.below(36));
     }
+    let mut atomic = rng(seed, "atomic");
+    if atomic.below(4) == 0 || ATOMIC.contains(&seed) {
+        draw_atomic(device, &mut atomic);
+    }
     let mut kept = rng(seed, "kept blocks");
     if kept.below(8) == 0 {
         let mut more = device.clone();
         more.ftl.map.kept_blocks = Some(1 + kept.below(6) as u32);
         if Ssd::<Stamp>::new(&more, 0).is_ok() {
             *device = more;
+        }
+    }
+}
+
+/// Atomic writes of any size that the drive has means for, with and without boundaries.
+fn draw_atomic(device: &mut Config, rng: &mut Rng) {
+    let (unit, page) = (device.ftl.mapping_unit.get(), device.nand.page_size.get());
+    let block = unit.min(4_096);
+    let most = match device.buffer.region {
+        Region::Full => 2 * page.max(4 * unit),
+        Region::None | Region::Selective => page,
+    };
+    let (has_lines, has_offset) = (rng.below(3) == 0, coin(rng));
+    for _ in 0..8 {
+        let size = |blocks: u64| Bytes::new(blocks * block);
+        let power_fail = 1 + rng.below(most / block);
+        let normal = power_fail + if coin(rng) { rng.below(8) } else { 0 };
+        let lines = [power_fail, normal].map(|least| least + spread(rng, 8) - 1);
+        let offset = rng.below(lines[0].min(lines[1]) + 1);
+        let mut table = AtomicConfig { nawupf: size(power_fail), ..AtomicConfig::default() };
+        table.nawun = (normal > power_fail).then(|| size(normal));
+        if has_lines {
+            (table.nabspf, table.nabsn) = (Some(size(lines[0])), Some(size(lines[1])));
+            table.nabo = has_offset.then(|| size(offset));
+        }
+        let with = Config { atomic: Some(table), ..device.clone() };
+        if Ssd::<Stamp>::new(&with, 0).is_ok() {
+            *device = with;
+            return;
         }
     }
 }

@@ -7,6 +7,7 @@
 //! **Invariants**: the drive is believed in nothing. A loss must be one that the energy did not reach for, a
 //! fault must have a cause on the flash or in the host, and what a lost unit reads as must be what flash held.
 
+mod atomic;
 pub(crate) mod ended;
 mod moment;
 pub(crate) mod power;

@@ -5,7 +5,7 @@ use leyden_ftl::map::ProtectionConfig;
 use leyden_ftl::recovery::StepName;
 use leyden_host::Powered;
 use leyden_nand::{FaultTarget, Interrupted, Kind as Flash, Lpn, PageKind, Ppa, Ppn};
-use leyden_oracle::Op;
+use leyden_oracle::{Op, Request};
 use leyden_sim::{Span, Time};
 
 use super::room::lacks_dump_room;
@@ -26,6 +26,7 @@ where
     /// The power fails at `at`, and with it everything in flight.
     pub(crate) fn cut(&mut self, at: Time) -> Result<(), Trouble> {
         self.digest.add(self.drive.fingerprint()).add(at.as_ns());
+        self.oracle.judge_left()?;
         self.note_cut(at);
         self.check_moving()?;
         self.drive.drive().judge().map_err(|message| Trouble { kind: Kind::Fault, message })?;
@@ -340,6 +341,13 @@ where
         self.hits.hit_if(has(Op::Sync), Point::CutSync);
         self.hits.hit_if(trim, Point::CutTrim);
         self.hits.hit_if(fua, Point::CutFua);
+        if let Some(atomic) = self.oracle.atomic() {
+            let sectors = self.host.unit_sectors as u32;
+            let is_meant = |it: &Request| it.sectors > sectors && atomic.survives(it);
+            let has_some = self.host.open.values().any(|(request, _)| is_meant(request));
+            self.hits.hit(Point::CutAtomicDrive);
+            self.hits.hit_if(has_some, Point::CutAtomic);
+        }
         let stage = self.drive.drive().stage();
         self.hits.hit_if((2..=4).contains(&stage), Point::BlockCutFirstSet);
         self.hits.hit_if((5..=7).contains(&stage), Point::BlockCutSecondSet);

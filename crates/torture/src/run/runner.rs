@@ -7,7 +7,7 @@ use leyden_host::Powered;
 use leyden_oracle::{Id, Op, Oracle, Promise, Request};
 use leyden_sim::{Digest, Ratio, Rng, Span, Time};
 
-use super::{Inspected, Outcome, Trouble};
+use super::{Inspected, Outcome, Trouble, atomic};
 use crate::commands::Commands;
 use crate::coverage::{Coverage, Hits, Point};
 use crate::event_log::EventLog;
@@ -111,7 +111,8 @@ where
             physics: drive.drive().ssd().and_then(|_| Physics::new(&options.device)),
             drive,
             oracle: Oracle::new(grains, per_grain as u32, promise)
-                .flushing_trims(options.device.flushes_trims()),
+                .flushing_trims(options.device.flushes_trims())
+                .with_atomic(atomic::of(options)),
             host: HostSide {
                 late: rng(options.seed, "late"),
                 hints: rng(options.seed, "hints"),
@@ -210,6 +211,7 @@ where
         self.drain()?;
         self.play(commands.all())?;
         self.drain()?;
+        self.oracle.judge_left()?;
         self.drive.check();
         self.drive.drive().judge().map_err(|message| Trouble { kind: Kind::Fault, message })?;
         self.digest.add(self.drive.fingerprint());
@@ -259,6 +261,7 @@ where
             Verify::All => {
                 self.play(commands.all())?;
                 self.drain()?;
+                self.oracle.judge_left()?;
                 self.oracle.compact();
             }
         }

@@ -232,3 +232,23 @@ fn pools_that_are_too_small_are_refused_by_name() {
     assert_eq!(refused(16, 16), "buffer.size");
     assert_eq!(refused(16, 13), "buffer.size");
 }
+
+/// The die goes idle when a write waits in the plain pool for a flush, and a newer version of it enters the protected one.
+#[test]
+fn a_flush_ends_when_what_it_waits_for_becomes_protected() {
+    for threshold in [1, 50, 100] {
+        for before in 1..3 * PROTECTED_UNITS {
+            let mut config = config();
+            config.buffer.flush_threshold = Ratio::from_percent(threshold);
+            let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+            for unit in 0..before {
+                ssd.submit(ssd.now(), write(40 + unit, 1).plp(true));
+            }
+            run(&mut ssd, write(0, 2));
+            ssd.submit(ssd.now(), Command::flush());
+            ssd.submit(ssd.now(), write(0, 3).plp(true));
+            let failed = finish(&mut ssd).into_iter().find(|done| done.status != Status::Success);
+            assert_eq!(failed.map(|done| done.op), None, "{threshold} %, after {before}");
+        }
+    }
+}

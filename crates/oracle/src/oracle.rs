@@ -232,7 +232,7 @@ impl Oracle {
                     unit.current.raise(entry.submitted);
                 }
                 if at_once {
-                    unit.durable.raise(entry.submitted);
+                    unit.promised(entry.submitted, effect);
                 }
             }
         }

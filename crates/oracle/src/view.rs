@@ -128,14 +128,19 @@ impl Unit {
 
     /// A flush has made durable what a command submitted at `submitted` did.
     pub(crate) fn flushed(&mut self, submitted: Tick, effect: Effect) {
+        self.promised(submitted, effect);
+        self.settle();
+    }
+
+    /// What a command submitted at `submitted` did is durable.
+    pub(crate) fn promised(&mut self, submitted: Tick, effect: Effect) {
         if effect == Effect::Zeroes {
             self.zero_flushed = self.zero_flushed.max(submitted);
         }
         self.durable.raise(submitted);
-        self.settle();
     }
 
-    /// True if the newest promise is that of zeroes, by a flush, and nothing was known of the unit since.
+    /// True if the newest promise is that of zeroes, by a flush or force unit access, and nothing was known of the unit since.
     pub(crate) fn has_flushed_zeroes(&self) -> bool {
         let promised = self.durable.floor;
         self.lost.is_none() && promised == self.zero_flushed && promised > self.durable.since

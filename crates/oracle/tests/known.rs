@@ -168,6 +168,19 @@ fn a_forgotten_trim_stays_if_flushes_write_trims_and_one_did() {
 }
 
 #[test]
+fn forgotten_zeroes_stay_if_they_were_forced() {
+    for fua in [false, true] {
+        let mut host = Host(Oracle::new(1, 1, Promise::None).flushing_trims(true));
+        host.run(WRITE, Ended::Done);
+        host.run(Request { op: Op::WriteZeroes, fua, ..WRITE }, Ended::Done);
+        host.0.cut(AT);
+        host.0.note_uncertain([0]);
+        host.0.restore(AT);
+        assert_eq!(host.read(1).is_err(), fua);
+    }
+}
+
+#[test]
 fn what_is_written_after_a_flushed_trim_may_be_found() {
     let mut host = Host(Oracle::new(1, 1, Promise::None).flushing_trims(true));
     host.run(WRITE, Ended::Done);

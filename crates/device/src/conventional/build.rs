@@ -95,6 +95,7 @@ impl Parts {
             waiting: [VecDeque::new(), VecDeque::new()],
             flushes: VecDeque::new(),
             trims: VecDeque::new(),
+            dropped: Vec::new(),
             is_halted: false,
             counters: SsdStats::default(),
         };

@@ -10,7 +10,7 @@ use leyden_nand::{Lpn, Ppn};
 use leyden_sim::Time;
 
 use super::atomic::Entry;
-use super::{Changed, Conventional, settled_one};
+use super::{Changed, Conventional};
 use crate::controller::{CommandTable, Request, RequestId};
 use crate::units::Units;
 use crate::{Action, DataKind, Lba, Op, Payload, Status};
@@ -197,6 +197,8 @@ impl<P: Payload> Conventional<P> {
             Action::WriteZeroes { data, fua, .. } => (data, *fua, true),
             _ => unreachable!("only writes have data to take in"),
         };
+        // Deallocated units are as durable as trims are.
+        let forces_trims = fua && zeroes && self.region != Region::Full;
         let fua = fua && self.region == Region::None;
         while request.next_unit < units.count() {
             let index = request.next_unit;
@@ -227,6 +229,10 @@ impl<P: Payload> Conventional<P> {
                 request.pending += 1;
                 self.writer.wait_for(&self.ftl, slot, id);
             }
+        }
+        if forces_trims && self.ftl.has_unsaved_trims() {
+            request.pending += 1;
+            self.dropped.push(id);
         }
         self.counters.stalled += now - request.waiting_since;
         if request.pending == 0 {
@@ -359,7 +365,7 @@ impl<P: Payload> Conventional<P> {
                     self.ftl.note_trim(page);
                 }
             }
-            self.discard_buffered(now, at, stop, commands);
+            self.discard_buffered(at, stop);
             while let Some(lpn) = self.ftl.map().next_mapped(at, stop) {
                 self.ftl.trim(now, lpn);
                 at = Lpn(lpn.0 + 1);
@@ -387,19 +393,13 @@ impl<P: Payload> Conventional<P> {
         self.ftl.map().lpns_of(page).1.min(end).min(most)
     }
 
-    fn discard_buffered(
-        &mut self,
-        now: Time,
-        first: Lpn,
-        end: Lpn,
-        commands: &mut CommandTable<P>,
-    ) {
+    fn discard_buffered(&mut self, first: Lpn, end: Lpn) {
         for lpn in self.writer.buffer.lpns_in(first, end) {
             let Some(freed) = self.writer.buffer.discard(lpn) else {
                 continue;
             };
             while let Some(request) = self.writer.let_go(freed.slot, freed.staged) {
-                settled_one(now, request, commands);
+                self.dropped.push(request);
             }
         }
     }

@@ -81,6 +81,8 @@ pub struct Conventional<P: Payload> {
     flushes: VecDeque<(Option<FlushTicket>, RequestId)>,
     /// Trims that wait for mapping pages to be allowed to be dirty, in order.
     trims: VecDeque<RequestId>,
+    /// Commands with FUA, once for each unit that a trim has dropped, and for zeroes: until that trim is on flash.
+    dropped: Vec<RequestId>,
     /// Nothing may be written any more.
     is_halted: bool,
     pub(crate) counters: SsdStats,
@@ -129,6 +131,9 @@ impl<P: Payload> Conventional<P> {
     ) {
         if !self.flushes.is_empty() {
             self.settle_flushes(now, commands);
+        }
+        if !self.dropped.is_empty() {
+            self.settle_dropped(now, commands);
         }
         if changed == Changed::Settled {
             self.take_in_waiting(now, commands);
@@ -189,7 +194,24 @@ impl<P: Payload> Conventional<P> {
         let mut settled = Vec::new(); // stays empty, and so unallocated, without FUA
         self.writer.end_program(now, &mut self.ftl, ended, |request| settled.push(request));
         for request in settled {
-            settled_one(now, request, commands);
+            // After a failed program nobody is left to wait but for units that are not wanted any more.
+            if ended.2 {
+                self.dropped.push(request);
+            } else {
+                settled_one(now, request, commands);
+            }
+        }
+        self.settle_dropped(now, commands);
+    }
+
+    /// A unit that a trim has dropped before it was on flash is as durable as that trim: where only flash keeps trims, a cut would
+    /// bring back what was written before the unit.
+    fn settle_dropped(&mut self, now: Time, commands: &mut CommandTable<P>) {
+        if self.ftl.has_unsaved_trims() {
+            return;
+        }
+        for id in std::mem::take(&mut self.dropped) {
+            settled_one(now, id, commands);
         }
     }
 
@@ -228,12 +250,19 @@ impl<P: Payload> Conventional<P> {
     fn has_waiting(&self) -> bool {
         !(self.waiting.iter().all(VecDeque::is_empty)
             && self.flushes.is_empty()
-            && self.trims.is_empty())
+            && self.trims.is_empty()
+            && self.dropped.is_empty())
             || self.writer.is_waited_for()
     }
 
     #[cold]
     fn give_up(&mut self, now: Time, commands: &mut CommandTable<P>) {
+        // Writes that were taken in since may have protected what a flush waited for.
+        self.settle_flushes(now, commands);
+        self.settle_dropped(now, commands);
+        if !self.has_waiting() {
+            return;
+        }
         self.writer.pump_all(now, &mut self.ftl);
         // The second time without the table, if it could not make room.
         for _ in 0..2 {
@@ -249,10 +278,15 @@ impl<P: Payload> Conventional<P> {
         }
         for id in self.waiting.iter_mut().flat_map(|waiting| waiting.drain(..)) {
             self.writer.forget(id);
+            self.dropped.retain(|&other| other != id);
             commands.complete(now, id, Status::WriteFault);
         }
         let flushes = self.flushes.drain(..).map(|(_, id)| id);
-        for id in flushes.chain(self.trims.drain(..)).chain(self.writer.forget_all()) {
+        let mut forced = self.writer.forget_all();
+        forced.append(&mut self.dropped);
+        forced.sort_by_key(|request| request.0);
+        forced.dedup();
+        for id in flushes.chain(self.trims.drain(..)).chain(forced) {
             commands.complete(now, id, Status::WriteFault);
         }
     }
@@ -395,6 +429,7 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
         self.waiting.iter_mut().for_each(VecDeque::clear);
         self.flushes.clear();
         self.trims.clear();
+        self.dropped.clear();
         self.is_halted = false;
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn timeline(
     Ok(timeline)
 }
 
-/// Which writes the recorded drive has promised to keep or lose as a whole.
+/// The writes that the recorded drive has promised to keep or lose as a whole.
 fn atomic_of(device: &Device) -> Option<Atomic> {
     let Device::Conventional(ssd) = device else { return None };
     let Atomicity { block_sectors, normal, power_fail, offset } = ssd.atomicity()?;
@@ -96,7 +96,7 @@ pub(crate) enum Moment<'a> {
     WorkEnded,
     /// A step was taken.
     Submitted {
-        /// Which.
+        /// The promise.
         number: usize,
         /// When, by the drive's clock.
         time: Time,

@@ -77,7 +77,7 @@ pub struct Timeline {
     end: Option<usize>,
     /// The unfinished line of the last mark.
     begun: String,
-    /// Which writes the drive keeps or loses as a whole, if any.
+    /// The writes that the drive keeps or loses as a whole, if any.
     atomic: Option<Atomic>,
 }
 

@@ -52,14 +52,14 @@ pub struct AtomicLimit {
     pub boundary: u64,
 }
 
-/// What a drive promises of its writes. In logical blocks.
+/// The promises of a drive on its writes. In logical blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Atomicity {
     /// Sectors of a logical block.
     pub block_sectors: u64,
-    /// What reads see: NAWUN and NABSN.
+    /// Sizes that reads see whole: NAWUN and NABSN.
     pub normal: AtomicLimit,
-    /// What power cuts leave: NAWUPF and NABSPF.
+    /// Sizes that power cuts leave whole: NAWUPF and NABSPF.
     pub power_fail: AtomicLimit,
     /// The first boundary: NABO.
     pub offset: u64,
@@ -76,7 +76,7 @@ impl Atomicity {
         self.covers(&self.power_fail, lba, sectors)
     }
 
-    /// What begins or ends within a logical block is no command of NVMe's.
+    /// A write that begins or ends within a logical block is no command of NVMe's.
     fn covers(&self, limit: &AtomicLimit, lba: u64, sectors: u64) -> bool {
         let size = self.block_sectors;
         if !lba.is_multiple_of(size) || !sectors.is_multiple_of(size) {
@@ -116,8 +116,8 @@ impl AtomicConfig {
             None => Ok(0),
             Some(size) => {
                 let boundary = blocks(key, size)?;
-                let what = if key == "nabsn" { "nawun" } else { "nawupf" };
-                let problem = format!("{size} is less than {what}, {}", size_of(least, block));
+                let size_key = if key == "nabsn" { "nawun" } else { "nawupf" };
+                let problem = format!("{size} is less than {size_key}, {}", size_of(least, block));
                 (boundary >= least)
                     .then_some(boundary)
                     .ok_or_else(|| ConfigError::new(key, problem))
@@ -169,7 +169,7 @@ impl Atomicity {
     ) -> Result<(), ConfigError> {
         let block = self.block_sectors * SECTOR_BYTES;
         let blocks_per_unit = u64::from(geometry.unit_bytes()) / block;
-        // What begins within a unit touches one more.
+        // A write that begins within a unit touches one more.
         let units =
             |limit: &AtomicLimit| (limit.blocks + 2 * blocks_per_unit - 2) / blocks_per_unit;
         let page_units = u64::from(geometry.units_per_page());
@@ -177,7 +177,7 @@ impl Atomicity {
             if units(&self.power_fail) > page_units {
                 let most = (page_units * blocks_per_unit + 2).saturating_sub(2 * blocks_per_unit);
                 let problem = format!(
-                    "{} may take more than a flash page, which is what a drive programs in one step: set it to \
+                    "{} may take more than a flash page, the most that a drive programs in one step: set it to \
                      \"{}\" at most, or buffer.region to \"full\"",
                     size_of(self.power_fail.blocks, block),
                     size_of(most.max(1), block)

@@ -97,7 +97,7 @@ fn write(ssd: &mut Ssd<Stamp>, unit: u64, units: u32, stamp: u64) {
     ssd.submit(ssd.now(), Command::write(Lba(unit * UNIT), units * UNIT as u32, stamp));
 }
 
-/// What a cut now leaves of the first `units` units.
+/// The first `units` units as a cut now leaves them.
 fn left(ssd: &Ssd<Stamp>, units: u64) -> Vec<u64> {
     let mut ssd = ssd.clone();
     ssd.cut_power(ssd.now());

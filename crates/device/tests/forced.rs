@@ -40,7 +40,7 @@ fn finish(ssd: &mut Ssd<Stamp>) {
     }
 }
 
-/// What a cut now leaves of unit 0; 0 for zeroes.
+/// Unit 0 as a cut now leaves it; 0 for zeroes.
 fn left(ssd: &Ssd<Stamp>) -> u64 {
     let mut ssd = ssd.clone();
     ssd.cut_power(ssd.now());

@@ -22,7 +22,7 @@ pub struct Namespace {
     pub has_cache: bool,
     /// A name of 16 bytes that no other namespace has (NGUID).
     pub guid: [u8; 16],
-    /// Which writes are atomic, if not only those of a block. Its blocks are the namespace's.
+    /// The writes that are atomic, if not only those of a block. Its blocks are the namespace's.
     pub atomic: Option<Atomicity>,
     /// Of a zoned namespace.
     pub zones: Option<Zones>,

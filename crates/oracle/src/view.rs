@@ -132,7 +132,7 @@ impl Unit {
         self.settle();
     }
 
-    /// What a command submitted at `submitted` did is durable.
+    /// The effect of a command submitted at `submitted` is durable.
     pub(crate) fn promised(&mut self, submitted: Tick, effect: Effect) {
         if effect == Effect::Zeroes {
             self.zero_flushed = self.zero_flushed.max(submitted);

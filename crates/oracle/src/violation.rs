@@ -43,7 +43,7 @@ pub enum Problem {
     Unreadable,
     /// An atomic command shows elsewhere, and not here, where nothing newer does.
     Torn {
-        /// Which.
+        /// The promise.
         command: Id,
     },
 }

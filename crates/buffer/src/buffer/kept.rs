@@ -7,7 +7,7 @@ use crate::PoolKind;
 use crate::slot::{SUPERSEDED, Slot, State};
 
 impl<C: Content> WriteBuffer<C> {
-    /// What capacitors keep: of each logical page the newest version in the protected pool. What is newer than
+    /// The data that capacitors keep: of each logical page the newest version in the protected pool. Data newer than
     /// that, in the plain one, is lost with the power.
     pub fn protected(&self) -> Vec<(Lpn, C)> {
         let is_kept = |slot: &Slot<C>| {

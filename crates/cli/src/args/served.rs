@@ -257,7 +257,7 @@ pub(crate) struct ServeArgs {
     /// Simulate a drive that lies: it promises WHAT and does not do it
     ///
     /// For tests of tests: one that notices no difference does not test the promise.
-    #[arg(long, value_enum, value_name = "WHAT", require_equals = true, num_args = 0..=1, default_missing_value = "flush")]
+    #[arg(long, value_enum, value_name = "PROMISE", require_equals = true, num_args = 0..=1, default_missing_value = "flush")]
     pub(crate) lie: Vec<Lie>,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,

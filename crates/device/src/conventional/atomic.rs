@@ -1,4 +1,4 @@
-//! How atomic writes enter the buffer and leave it.
+//! The way of atomic writes into the buffer and out of it.
 //!
 //! All of such a write is taken into the buffer in one step, so that reads find it whole. Where capacitors keep it, a power cut
 //! leaves it whole, too. Where nothing does, its units are a group: they go to flash in one page, whose program ends whole or
@@ -22,7 +22,7 @@ pub(super) struct Entry {
 }
 
 impl<P: Payload> Writer<P> {
-    /// How a write of `units` enters the buffer in one step, which asks for `entry`; `None` if it has to wait.
+    /// The entry of a write of `units` that asks for `entry`, in one step; `None` if it has to wait.
     pub(super) fn enter(&mut self, ftl: &Ftl<P>, units: Units, entry: Entry) -> Option<Entry> {
         let Entry { mut pool, mut is_group } = entry;
         let lpns = || (0..units.count()).map(move |index| Lpn(units.first().0 + index));
@@ -117,7 +117,7 @@ impl<P: Payload> Writer<P> {
         place.expect("what is staged waits in a stream")
     }
 
-    /// Where a slot of a group is staged: where others of it are, if they are.
+    /// The stage of a slot of a group: that of its others, if they have one.
     pub(super) fn stream_of_group(&self, slot: SlotId) -> Option<StreamId> {
         let staged = |other: &SlotId| *other != slot && self.buffer.is_staged(*other);
         let mut others = self.buffer.group(slot).filter(staged);

@@ -382,7 +382,7 @@ impl<P: Payload> Conventional<P> {
         true
     }
 
-    /// How far a trim of `at..end` goes at once: to the end of a mapping page, if these are written back.
+    /// The end of a trim of `at..end` in one step: that of a mapping page, if these are written back.
     #[inline]
     fn trimmed_until(&self, at: Lpn, end: Lpn) -> Lpn {
         if !self.ftl.store().writes_back() {

@@ -37,7 +37,7 @@ impl<P: Payload> Ssd<P> {
         self.namespace().ftl.medium()
     }
 
-    /// Which writes are atomic, if not only those of a mapping unit.
+    /// The writes that are atomic, if not only those of a mapping unit.
     pub const fn atomicity(&self) -> Option<Atomicity> {
         self.namespace().atomic
     }

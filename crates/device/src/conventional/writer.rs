@@ -30,7 +30,7 @@ pub(super) struct Writer<P: Payload> {
     waiters: Vec<(SlotId, RequestId)>,
     /// How many of them wait for a slot whose program has not started.
     pub(super) urgent: u32,
-    /// What keeps the units of an atomic write together.
+    /// The group that keeps the units of an atomic write together.
     pub(super) grouping: Grouping,
     /// Dies that had nothing to do when they last asked.
     idle: DieSet,

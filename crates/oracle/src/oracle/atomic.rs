@@ -9,7 +9,7 @@ use crate::log::{Entry, Tick};
 use crate::view::Seen;
 use crate::{Id, Op, Problem, Request};
 
-/// Which writes are atomic. In blocks.
+/// The writes that are atomic. In blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Atomic {
     /// Sectors of a block: what begins or ends within one is not atomic.
@@ -22,7 +22,7 @@ pub struct Atomic {
     pub offset: u64,
 }
 
-/// What a drive has promised of atomic writes, and where it excused itself.
+/// The promises of a drive on atomic writes, and its excuses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AtomicPromise {
     of: Option<Atomic>,
@@ -62,12 +62,12 @@ impl Oracle {
         self
     }
 
-    /// What it has promised.
+    /// The promises.
     pub const fn atomic(&self) -> Option<Atomic> {
         self.atomic.of
     }
 
-    /// What reads have shown since the last power cut is whole: none of it is a part of an atomic command.
+    /// Reads since the last power cut have shown whole commands: none is a part of an atomic one.
     pub fn judge_left(&self) -> Result<(), Box<Violation>> {
         let Some(atomic) = self.atomic.of else { return Ok(()) };
         let left = |unit: u32| self.units[unit as usize].left;

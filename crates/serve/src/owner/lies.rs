@@ -7,7 +7,7 @@ use leyden_image::WriteFlags;
 
 use super::{Ask, Owner, Reply};
 
-/// What a drive says and does not do.
+/// Promises that a drive breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Lies {
     /// Flushes are answered and not done, and force unit access is left out.

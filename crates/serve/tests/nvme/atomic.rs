@@ -4,7 +4,6 @@ use leyden_device::AtomicConfig;
 use leyden_serve::Lies;
 use leyden_sim::Bytes;
 
-use crate::host::*;
 use crate::{BLOCK, Options, PLAIN, Served, ZONED, filled};
 
 /// Blocks of an atomic write.

@@ -1,4 +1,4 @@
-//! What a drive promises of atomic writes, as a host reads it from the drive's configuration.
+//! The promises of a drive on atomic writes, as a host reads them from the drive's configuration.
 
 use leyden_device::SECTOR_BYTES;
 use leyden_oracle::Atomic;

@@ -32,7 +32,7 @@ fn table(nawupf: u64) -> AtomicConfig {
 }
 
 fn refused(region: Region, table: AtomicConfig) -> ConfigError {
-    Ssd::<Stamp>::new(&config(region, table), 1).err().expect("it is refused")
+    Ssd::<Stamp>::new(&config(region, table), 1).expect_err("it is refused")
 }
 
 #[test]

@@ -244,7 +244,12 @@ fn a_flush_ends_when_what_it_waits_for_becomes_protected() {
             for unit in 0..before {
                 ssd.submit(ssd.now(), write(40 + unit, 1).plp(true));
             }
-            run(&mut ssd, write(0, 2));
+            ssd.submit(ssd.now(), write(0, 2).tag(7));
+            let mut done: Vec<Completion<Stamp>> = Vec::new();
+            while !done.iter().any(|done| done.tag == 7) {
+                let next = ssd.next_event().expect("the write ends");
+                ssd.advance(next, &mut done);
+            }
             ssd.submit(ssd.now(), Command::flush());
             ssd.submit(ssd.now(), write(0, 3).plp(true));
             let failed = finish(&mut ssd).into_iter().find(|done| done.status != Status::Success);

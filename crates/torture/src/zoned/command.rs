@@ -105,6 +105,8 @@ pub(super) struct Host<'a> {
     pub(super) size: u32,
     pub(super) capacity: u32,
     pub(super) append_limit: u32,
+    /// The units that a copy may have.
+    pub(super) copy_limit: u32,
     pub(super) zrwa: (u32, u32),
     pub(super) has_region: bool,
     pub(super) keeps_all: bool,
@@ -221,7 +223,8 @@ impl Host<'_> {
         let mut ranges = Vec::new();
         for _ in 0..=rng.below(3) {
             let at = rng.below(u64::from(self.capacity)) as u32;
-            let most = (self.capacity - first - content.len() as u32).min(self.options.largest);
+            let room = self.capacity.min(first + self.copy_limit) - first - content.len() as u32;
+            let most = room.min(self.options.largest);
             let found = oracle.content(from, at, 1 + rng.below(u64::from(most.max(1))) as u32);
             let found = &found[..found.len().min(most as usize)];
             if !found.is_empty() {
@@ -317,6 +320,11 @@ impl Host<'_> {
             1 => Command::write(self.lba(zone, 0), 1, 0),
             2 => Command::zone(ZoneAction::Reset, self.lba(zone, 1)),
             3 => Command::zone_append(self.lba(zone, 1), self.sectors(1), 0),
+            // Without a draw of its own: what seeds draw otherwise stays.
+            _ if zone % 2 == 1 => {
+                let (lba, sectors) = (self.lba(0, 0), self.sectors(self.copy_limit + 1));
+                Command::copy(self.lba(zone, 0), vec![CopyRange { lba, sectors }])
+            }
             _ => Command::zone_append(self.lba(zone, 0), self.sectors(self.append_limit + 1), 0),
         };
         (command, Pending::Misuse)

@@ -76,6 +76,10 @@ impl ZonedOptions {
         if coin(&mut crate::options::rng(seed, "zoned flushes")) {
             device.buffer.zones.during_flush = DuringFlush::Suspend;
         }
+        let mut limits = crate::options::rng(seed, "zoned copy limit");
+        if let Some(zoned) = device.zoned.as_mut().filter(|_| limits.below(4) == 0) {
+            zoned.copy_limit = Bytes::new(4096 * (1 + limits.below(32)));
+        }
         let mut few = crate::options::rng(seed, "zoned few blocks");
         let is_short = few.below(16) == 0;
         if is_short {

@@ -94,6 +94,7 @@ impl<'a> Runner<'a> {
             size: shape.size,
             capacity: shape.capacity,
             append_limit: shape.append_limit,
+            copy_limit: shape.copy_limit,
             zrwa: (shape.zrwa_size, shape.zrwa_granularity),
             has_region: drive.region() != leyden_buffer::Region::None,
             keeps_all: drive.region() == leyden_buffer::Region::Full,

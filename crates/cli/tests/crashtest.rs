@@ -559,23 +559,23 @@ fn a_raw_device_is_worked_on_without_a_file_system() {
 #[test]
 fn pages_are_torn_unless_the_drive_has_atomic_writes() {
     let Some(bench) = Bench::new() else { return };
-    let page = "head -c 16384 /dev/zero | tr '\\0' $i";
+    let page = "head -c 8192 /dev/zero | tr '\\0' $i";
     let work = format!(
-        "for i in 1 2 3 4; do {page} | dd of=$LEYDEN_DEV bs=16384 oflag=direct conv=notrunc status=none; done"
+        "for i in 1 2 3 4; do {page} | dd of=$LEYDEN_DEV bs=8192 oflag=direct conv=notrunc status=none; done"
     );
-    let check = "n=$(dd if=$LEYDEN_DEV bs=16384 count=1 iflag=direct status=none | fold -w 4096 | sort -u | wc -l); \
+    let check = "n=$(dd if=$LEYDEN_DEV bs=8192 count=1 iflag=direct status=none | fold -w 4096 | sort -u | wc -l); \
                  [ $n = 1 ] || { echo torn; exit 1; }";
     let run = |more: &[&str]| {
         let _ = std::fs::remove_dir_all(bench.out());
         bench.recorded(&work, &[&["--fs", "none"], more].concat());
         bench.run(&["--states", "60", "--check", check])
     };
-    let (code, summary, stderr) = run(&["--set", "device.atomic.nawupf=16 KiB"]);
+    let (code, summary, stderr) = run(&["--set", "device.atomic.nawupf=8 KiB"]);
     assert_eq!(code, 0, "{stderr}{summary}");
     let (code, summary, stderr) = run(&[]);
     assert_eq!(code, 1, "{stderr}{summary}");
-    let (code, summary, stderr) = run(&["--set", "device.atomic.nawupf=12 KiB"]);
-    assert_eq!(code, 1, "16 KiB is more than is promised: {stderr}{summary}");
+    let (code, summary, stderr) = run(&["--set", "device.atomic.nawupf=4 KiB"]);
+    assert_eq!(code, 1, "8 KiB is more than is promised: {stderr}{summary}");
     bench.is_clean();
 }
 

@@ -254,7 +254,7 @@ pub(crate) struct ServeArgs {
     /// (--fuse) are recorded in order with the commands.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Simulate a drive that lies: it promises WHAT and does not do it
+    /// Simulate a drive that breaks a promise
     ///
     /// For tests of tests: one that notices no difference does not test the promise.
     #[arg(long, value_enum, value_name = "PROMISE", require_equals = true, num_args = 0..=1, default_missing_value = "flush")]

@@ -561,10 +561,13 @@ fn pages_are_torn_unless_the_drive_has_atomic_writes() {
     let Some(bench) = Bench::new() else { return };
     let page = "head -c 8192 /dev/zero | tr '\\0' $i";
     let work = format!(
-        "for i in 1 2 3 4; do {page} | dd of=$LEYDEN_DEV bs=8192 oflag=direct conv=notrunc status=none; done"
+        "for i in 1 2 3 4; do {page} | dd of=$LEYDEN_DEV bs=8192 oflag=direct conv=notrunc,fsync status=none; \
+                 echo $i >>$LEYDEN_ACK; done"
     );
     let check = "n=$(dd if=$LEYDEN_DEV bs=8192 count=1 iflag=direct status=none | fold -w 4096 | sort -u | wc -l); \
-                 [ $n = 1 ] || { echo torn; exit 1; }";
+                 [ $n = 1 ] || { echo torn; exit 1; }; \
+                 now=$(head -c 1 $LEYDEN_DEV | tr -d '\\0'); acked=$(tail -n 1 $LEYDEN_ACKS); \
+                 [ ${now:-0} -ge ${acked:-0} ] || { echo lost; exit 1; }";
     let run = |more: &[&str]| {
         let _ = std::fs::remove_dir_all(bench.out());
         bench.recorded(&work, &[&["--fs", "none"], more].concat());

@@ -56,6 +56,10 @@ fn config(zoned: bool, options: &Options) -> ImageConfig {
         (area.size, area.count) = (Bytes::new(32 << 10), 2);
     } else {
         (device.nand.blocks_per_plane, device.nand.pages_per_block) = (96, 32);
+        if atomic.is_some() {
+            device.nand.page_size = Bytes::new(16 << 10);
+            device.buffer.size = Bytes::new(128 << 10);
+        }
         device.atomic = atomic;
     }
     ImageConfig::new(if zoned { "zoned" } else { "plain" }.to_owned(), 1, device)

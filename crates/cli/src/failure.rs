@@ -140,14 +140,14 @@ pub(crate) fn report(failure: &Failure) -> ExitCode {
             line.push_str(&cause);
         }
     }
-    let text = shown(&with_depth(format!("{line}{rest}")), true);
+    let text = shown(&with_depth(&format!("{line}{rest}")), true);
     // Standard error may be full, or closed.
     let _ = writeln!(anstream::stderr(), "{style}error{style:#}: {text}");
     ExitCode::from(failure.code)
 }
 
 /// The limit of `serde_json`, which says that there is one, and not which.
-fn with_depth(text: String) -> String {
+fn with_depth(text: &str) -> String {
     text.replace("recursion limit exceeded", "JSON nests deeper than 127 levels")
 }
 

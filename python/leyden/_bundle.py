@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from leyden import _leyden
 from leyden._config import cache_folder
-from leyden._errors import ConfigError
+from leyden._errors import ConfigError, LeydenError, RunError
+
+T = TypeVar("T")
 
 #: Tasks that are open before the first has ended: each worker that lacks the inputs is sent them, and then has them for the others.
 FIRST_OPEN = 4
@@ -21,6 +25,29 @@ FIRST_OPEN = 4
 
 #: Bytes that a worker's inputs may take; those of the work at hand are kept whatever they take.
 MOST_INPUTS = 4 << 30
+
+
+def submitted(executor: concurrent.futures.Executor, work: Callable[..., T], *args: Any) -> concurrent.futures.Future[T]:
+    """A task of `executor`; one that has failed where it takes no more, as a pool that has lost a process."""
+    try:
+        return executor.submit(work, *args)
+    except RuntimeError as error:  # BrokenExecutor is one, and so is that of an executor that was shut down
+        failed: concurrent.futures.Future[T] = concurrent.futures.Future()
+        failed.set_exception(error)
+        return failed
+
+
+def again(executor: concurrent.futures.Executor, error: Exception, what: str, work: Callable[..., T], *args: Any) -> T:
+    """The result of a task whose worker was lost: of another worker, or of this process where the executor takes no more."""
+    warnings.warn(f"{what}: {type(error).__name__}: {error}: run again", stacklevel=4)
+    try:
+        return submitted(executor, work, *args).result()
+    except LeydenError:
+        raise
+    except RuntimeError:
+        return work(*args)
+    except Exception as second:
+        raise RunError(f"{what} failed twice: {type(second).__name__}: {second}\n  help: look at the workers, and call again") from second
 
 
 class Bundle(NamedTuple):

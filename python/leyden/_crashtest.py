@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from leyden import _leyden
-from leyden._bundle import FIRST_OPEN, Bundle, checksum_of, laid_out, received
+from leyden._bundle import FIRST_OPEN, Bundle, again, checksum_of, laid_out, received, submitted
 from leyden._config import cores
-from leyden._errors import ConfigError, RunError, translated
+from leyden._errors import ConfigError, LeydenError, translated
 
 #: A worker's process: it imports the native module of this package, whatever else its interpreter finds.
 _WORKER = "import sys; sys.path.insert(0, sys.argv[1]); from leyden import _leyden; _leyden.crashtest_work(sys.argv[2])"
@@ -96,7 +96,8 @@ def crashtest(
         inputs: files that the check needs, below the folder in which the run was recorded. With an executor they travel with the
             recording; without any, workers need that folder.
         executor: its workers try batches of states; this machine if not given. Workers need this package and the checked software.
-        batch: states of a task, the cost of a lost worker. Each batch starts processes.
+        batch: states of a task, the cost of a lost worker: another tries them again, or this process if no worker is left. Each batch
+            starts processes.
         jobs: states at once; as many as there are cores without an executor, 1 with one.
         progress: called with the share that is done, 0 to 1.
 
@@ -168,7 +169,7 @@ class _Batches:
         self._send(number, states, {})
 
     def _send(self, number: int, states: str, sent: dict[str, bytes]) -> None:
-        task = self._executor.submit(_try, self._bundle, sent, os.fspath(self._folder), states, *self._how)
+        task = submitted(self._executor, _try, self._bundle, sent, os.fspath(self._folder), states, *self._how)
         self._open[task] = number, states
 
     def wait(self) -> tuple[int, str]:
@@ -178,14 +179,20 @@ class _Batches:
                 number, states = self._open.pop(task)
                 try:
                     lacking, outcomes = task.result()
-                except (ConfigError, RunError):
+                except LeydenError:
                     raise
                 except Exception as error:
-                    raise RunError(f"states from {number + 1} on were not tried: {type(error).__name__}: {error}\n  help: call again") from error
+                    lacking, outcomes = self._again(error, number, states)
                 if not lacking:
                     self._finished += 1
                     return number, outcomes
                 self._send(number, states, {checksum: self._contents[checksum].read_bytes() for checksum in lacking})
+
+    def _again(self, error: Exception, number: int, states: str) -> tuple[list[str], str]:
+        """The batch of a lost worker, with all inputs: nobody knows what the next worker has."""
+        sent = {checksum: file.read_bytes() for checksum, file in self._contents.items()}
+        what = f"states from {number + 1} on"
+        return again(self._executor, error, what, _try, self._bundle, sent, os.fspath(self._folder), states, *self._how)
 
     def cancel(self) -> None:
         for task in self._open:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leyden import _leyden
-from leyden._bundle import FIRST_OPEN, Bundle, checksum_of, laid_out, received, same_build, write
+from leyden._bundle import FIRST_OPEN, Bundle, again, checksum_of, laid_out, received, same_build, submitted, write
 from leyden._config import Value, cores, drives, toml
 from leyden._errors import ConfigError, LeydenError, translated
 from leyden._table import Table, read
@@ -110,7 +110,7 @@ def torture(
         seeds, start: the number of seeds, and the first.
         kind: `conventional`, `zoned` or `zoned_block`.
         executor: its workers run the batches; this process if not given.
-        batch: seeds of a task, the cost of a lost worker.
+        batch: seeds of a task, the cost of a lost worker: another runs them again, or this process if no worker is left.
 
     >>> import leyden
     >>> leyden.torture(4)["violations"]
@@ -122,12 +122,18 @@ def torture(
         with translated():
             summary: dict[str, Any] = json.loads(_leyden.torture(start, seeds, kind, cores(jobs), progress))
             return summary
-    first = range(start, start + seeds, batch)
-    tasks = [executor.submit(_torture_batch, at, min(batch, start + seeds - at), kind, jobs or 1, _leyden.build) for at in first]
+    batches = [(at, min(batch, start + seeds - at), kind, jobs or 1, _leyden.build) for at in range(start, start + seeds, batch)]
+    tasks = [submitted(executor, _torture_batch, *one) for one in batches]
     summaries = []
     try:
-        for number, task in enumerate(tasks):
-            summaries.append(json.loads(task.result()))
+        for number, (task, one) in enumerate(zip(tasks, batches, strict=True)):
+            try:
+                text = task.result()
+            except LeydenError:
+                raise
+            except Exception as error:
+                text = again(executor, error, f"seeds {one[0]} to {one[0] + one[1] - 1}", _torture_batch, *one)
+            summaries.append(json.loads(text))
             if progress is not None:
                 progress((number + 1) / len(tasks))
     except BaseException:
@@ -205,7 +211,7 @@ def _spread(
             open_.append(number)
 
     def submit(number: int, sent: dict[str, bytes]) -> concurrent.futures.Future[tuple[list[str], dict[str, bytes]]]:
-        return executor.submit(_run_shard, bundle, sent, f"{number}/{parts}", jobs, series, cache)
+        return submitted(executor, _run_shard, bundle, sent, f"{number}/{parts}", jobs, series, cache)
 
     waiting: dict[concurrent.futures.Future[tuple[list[str], dict[str, bytes]]], int] = {}
     failures: list[str] = []

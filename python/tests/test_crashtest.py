@@ -6,6 +6,7 @@ import concurrent.futures
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,6 +64,21 @@ def test_workers_say_what_this_machine_says(recorded: Path, tmp_path: Path, monk
     kept = leyden.read_crashtest(recorded)
     assert kept["models"][0]["verdicts"] == here["models"][0]["verdicts"]
     assert (recorded / "findings/adversarial-1.json").exists()
+
+
+def test_a_killed_worker_costs_its_batch(recorded: Path) -> None:
+    here = leyden.crashtest(recorded, states=60)
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as workers:
+        killed: list[int] = []
+
+        def kill(_: float) -> None:
+            if not killed:
+                killed.extend(workers._processes)
+                os.kill(killed[0], signal.SIGKILL)
+
+        with pytest.warns(UserWarning, match="states from .*BrokenProcessPool.*run again"):
+            there = leyden.crashtest(recorded, states=60, executor=workers, batch=3, inputs=["check.py"], progress=kill)
+    assert there == here
 
 
 def test_a_verdict_that_differs_shows_in_the_digest(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import leyden
@@ -276,6 +278,50 @@ def test_a_broken_worker_costs_its_shard(plan: Path, tmp_path: Path) -> None:
     assert 0 < len(leyden.sweep_status(out)["missing"]) < 8
     leyden.sweep(plan, out=out, shards=8)
     assert leyden.sweep_status(out)["missing"] == []
+
+
+def test_a_killed_worker_costs_torture_its_batches() -> None:
+    whole = leyden.torture(60)
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        killed: list[int] = []
+
+        def kill(_: float) -> None:
+            if not killed:
+                killed.extend(pool._processes)
+                os.kill(killed[0], signal.SIGKILL)
+
+        # A pool that has lost a process takes no more.
+        with pytest.warns(UserWarning, match="seeds .* BrokenProcessPool: .*run again"):
+            found = leyden.torture(60, executor=pool, batch=2, progress=kill)
+    assert found["digest"] == whole["digest"] and found["cuts"] == whole["cuts"]
+
+
+class Loses(concurrent.futures.Executor):
+    """Loses some tasks: those whose number `is_lost`."""
+
+    def __init__(self, is_lost: Callable[[int], bool]) -> None:
+        self.is_lost, self.tasks = is_lost, 0
+
+    def submit(self, fn, /, *args, **keywords):  # type: ignore[no-untyped-def]
+        self.tasks += 1
+        future: concurrent.futures.Future[object] = concurrent.futures.Future()
+        if self.is_lost(self.tasks):
+            future.set_exception(OSError("the worker is gone"))
+        else:
+            future.set_result(fn(*args, **keywords))
+        return future
+
+
+def test_a_lost_batch_is_run_again_once() -> None:
+    with pytest.warns(UserWarning, match="the worker is gone: run again"):
+        found = leyden.torture(12, executor=Loses(lambda task: task == 3), batch=3)
+    assert found["digest"] == leyden.torture(12)["digest"]
+    shut = concurrent.futures.ThreadPoolExecutor(1)
+    shut.shutdown()
+    with pytest.warns(UserWarning, match="cannot schedule"):
+        assert leyden.torture(12, executor=shut, batch=3)["digest"] == found["digest"]
+    with pytest.warns(UserWarning), pytest.raises(leyden.RunError, match="seeds 0 to 2 failed twice: OSError: the worker is gone"):
+        leyden.torture(12, executor=Loses(lambda _: True), batch=3)
 
 
 def test_what_a_worker_cannot_see_is_refused(plan: Path, tmp_path: Path) -> None:

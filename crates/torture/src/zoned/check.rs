@@ -169,6 +169,9 @@ impl Runner<'_> {
                 let end = first + u64::from(pending.append_units());
                 is_append && end > u64::from(shape.zones) * u64::from(shape.size)
             }
+            Status::SizeLimit => {
+                matches!(pending, Pending::Copy { units, .. } if *units > shape.copy_limit)
+            }
             Status::ZoneInvalidWrite => is_write && !is_append && slot.has_refused,
             Status::SequenceError => is_write && self.host.refuses_above_plain(),
             _ => false,

@@ -25,6 +25,7 @@ pub(super) enum Pending {
         zone: u32,
         stamp: u64,
         first: u32,
+        units: u32,
     },
     Change {
         zone: u32,
@@ -105,8 +106,6 @@ pub(super) struct Host<'a> {
     pub(super) size: u32,
     pub(super) capacity: u32,
     pub(super) append_limit: u32,
-    /// The units that a copy may have.
-    pub(super) copy_limit: u32,
     pub(super) zrwa: (u32, u32),
     pub(super) has_region: bool,
     pub(super) keeps_all: bool,
@@ -223,8 +222,7 @@ impl Host<'_> {
         let mut ranges = Vec::new();
         for _ in 0..=rng.below(3) {
             let at = rng.below(u64::from(self.capacity)) as u32;
-            let room = self.capacity.min(first + self.copy_limit) - first - content.len() as u32;
-            let most = room.min(self.options.largest);
+            let most = (self.capacity - first - content.len() as u32).min(self.options.largest);
             let found = oracle.content(from, at, 1 + rng.below(u64::from(most.max(1))) as u32);
             let found = &found[..found.len().min(most as usize)];
             if !found.is_empty() {
@@ -240,13 +238,14 @@ impl Host<'_> {
         if ranges.is_empty() {
             return None;
         }
+        let units = content.len() as u32;
         let stamp = oracle.copy(zone, first, &content, plp || fua || self.keeps_all);
         let command = Command::copy(self.lba(zone, first), ranges).plp(plp).fua(fua);
         self.slots[from as usize].is_busy = true;
         let to = &mut self.slots[zone as usize];
         to.is_busy = true;
         to.writes += 1;
-        Some((command, Pending::Copy { from, zone, stamp, first }))
+        Some((command, Pending::Copy { from, zone, stamp, first, units }))
     }
 
     /// A write in the zone's area, one at a time.
@@ -320,11 +319,6 @@ impl Host<'_> {
             1 => Command::write(self.lba(zone, 0), 1, 0),
             2 => Command::zone(ZoneAction::Reset, self.lba(zone, 1)),
             3 => Command::zone_append(self.lba(zone, 1), self.sectors(1), 0),
-            // Without a draw of its own: what seeds draw otherwise stays.
-            _ if zone % 2 == 1 => {
-                let (lba, sectors) = (self.lba(0, 0), self.sectors(self.copy_limit + 1));
-                Command::copy(self.lba(zone, 0), vec![CopyRange { lba, sectors }])
-            }
             _ => Command::zone_append(self.lba(zone, 0), self.sectors(self.append_limit + 1), 0),
         };
         (command, Pending::Misuse)

@@ -77,7 +77,7 @@ impl ZonedOptions {
             device.buffer.zones.during_flush = DuringFlush::Suspend;
         }
         let mut limits = crate::options::rng(seed, "zoned copy limit");
-        if let Some(zoned) = device.zoned.as_mut().filter(|_| limits.below(4) == 0) {
+        if let Some(zoned) = device.zoned.as_mut().filter(|_| limits.below(16) == 0) {
             zoned.copy_limit = Bytes::new(4096 * (1 + limits.below(32)));
         }
         let mut few = crate::options::rng(seed, "zoned few blocks");

@@ -135,7 +135,6 @@ mod tests {
                 size: 64,
                 capacity: 64,
                 append_limit: 8,
-                copy_limit: 8,
                 zrwa: (4, 2),
                 has_region: true,
                 keeps_all: false,

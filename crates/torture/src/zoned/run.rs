@@ -94,7 +94,6 @@ impl<'a> Runner<'a> {
             size: shape.size,
             capacity: shape.capacity,
             append_limit: shape.append_limit,
-            copy_limit: shape.copy_limit,
             zrwa: (shape.zrwa_size, shape.zrwa_granularity),
             has_region: drive.region() != leyden_buffer::Region::None,
             keeps_all: drive.region() == leyden_buffer::Region::Full,
@@ -359,7 +358,12 @@ impl<'a> Runner<'a> {
                 self.host.slots[zone as usize].writes -= 1;
                 self.write_ended(end, (zone, stamp), first, units)?;
             }
-            Pending::Copy { from, zone, stamp, first } => {
+            Pending::Copy { units, .. }
+                if is_done && units > self.drive.zone_shape().copy_limit =>
+            {
+                return Err(Self::not_refused(end));
+            }
+            Pending::Copy { from, zone, stamp, first, .. } => {
                 self.host.slots[from as usize].is_busy = false;
                 let to = &mut self.host.slots[zone as usize];
                 to.is_busy = false;

@@ -99,6 +99,13 @@ impl Runner<'_> {
         status: Status,
         during: Held,
     ) -> Result<(), Trouble> {
+        let limit = self.drive.zone_shape().copy_limit;
+        if status == Status::Success
+            && matches!(pending, Pending::Copy { units, .. } if *units > limit)
+        {
+            let message = format!("{pending:?} is beyond {limit} units, and was not refused");
+            return Err(Trouble { kind: Kind::Status, message });
+        }
         let is_misuse = matches!(pending, Pending::Misuse | Pending::Offline { .. });
         if status == Status::Success || is_misuse {
             return Ok(());

@@ -358,11 +358,6 @@ impl<'a> Runner<'a> {
                 self.host.slots[zone as usize].writes -= 1;
                 self.write_ended(end, (zone, stamp), first, units)?;
             }
-            Pending::Copy { units, .. }
-                if is_done && units > self.drive.zone_shape().copy_limit =>
-            {
-                return Err(Self::not_refused(end));
-            }
             Pending::Copy { from, zone, stamp, first, .. } => {
                 self.host.slots[from as usize].is_busy = false;
                 let to = &mut self.host.slots[zone as usize];

@@ -6,6 +6,7 @@ pub use leyden_wire::fuzz::{
     program, program_seed, served as served_drive, served_seed as served_drive_seed,
 };
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -45,7 +46,7 @@ impl Sessions {
         let handles = [handle];
         let name = Some("nqn.2026-01.local.leyden:fuzz".to_owned());
         let (listen, hosts, cut) = (Vec::new(), Vec::new(), CutMode::Error);
-        let options = NvmeOptions { listen, name, hosts, cut };
+        let options = NvmeOptions { listen, name, hosts, secrets: BTreeMap::new(), cut };
         let nvme = nvme::front(&handles, &options).expect("a namespace");
         Self { handles, guests, budget, nvme }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use leyden_nvme::wire::Cqe;
 use leyden_nvme::{Connected, Health, Namespace, Subsystem, tcp};
@@ -21,6 +21,8 @@ struct Registered {
     socket: Socket,
     /// Power cuts before it began.
     cuts: u64,
+    /// The time since when its host is to prove who it is.
+    unproved: Option<Instant>,
 }
 
 /// The subsystem, and its connections by a number of their own.
@@ -108,8 +110,25 @@ impl State {
         cuts: u64,
     ) -> u64 {
         self.next += 1;
-        self.connections.insert(self.next, Registered { queue, terms, out, socket, cuts });
+        let unproved = Some(wall());
+        let registered = Registered { queue, terms, out, socket, cuts, unproved };
+        self.connections.insert(self.next, registered);
         self.next
+    }
+
+    /// The host of a connection has proved who it is, or need not.
+    pub(super) fn proved(&mut self, number: u64) {
+        if let Some(it) = self.connections.get_mut(&number) {
+            it.unproved = None;
+        }
+    }
+
+    /// Ends the connections of hosts that have not proved in time who they are. Returns how many.
+    pub(super) fn close_unproved(&self, patience: Duration) -> usize {
+        let is_late =
+            |it: &&Registered| it.unproved.is_some_and(|since| since.elapsed() > patience);
+        let late = self.connections.values().filter(is_late);
+        late.inspect(|it| it.socket.close()).count()
     }
 
     /// A connection has ended. With its admin queue a controller goes, and with that its other queues.

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use leyden_config::{LoadError, Loaded, Scenario, Set};
+use leyden_config::{LoadError, Loaded, Scenario, Set, run_command};
 use leyden_record::{Comparison, Host, RunRecord, Series};
 use leyden_run::{DriveCache, Hooks, Outcome, Phase, RunError, run as run_scenario, validate};
 
@@ -221,6 +221,11 @@ fn run_one(
     let mut outcome = outcome.map_err(|error| explain(loaded, error))?;
     stamp(&mut outcome.record, loaded, reproduce);
     Ok(outcome)
+}
+
+/// A command on a scenario, with the keys that are set.
+fn command_of(command: &str, file: &str, sets: &[Set]) -> String {
+    run_command(file, sets).replacen("leyden run", command, 1)
 }
 
 /// Adds to a record what only the command line knows.

@@ -49,4 +49,4 @@ pub use page::{
 };
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};
-pub use timeline::{TIMELINE_HEAD, described, slow_command, timeline_json, timeline_page};
+pub use timeline::{TIMELINE_MARK, described, slow_command, timeline_page, timeline_trace};

@@ -127,3 +127,39 @@ fn a_campaign_shows_its_verdict_and_its_coverage() {
     );
     assert!(html.contains("leyden torture --start 0 --seeds 4"));
 }
+
+#[test]
+fn a_table_of_a_sweep_is_drawn() {
+    let folder = folder();
+    let path = folder.path();
+    let plan = "base = \"tiny.toml\"\nseeds = 2\n[grid]\ndevice.buffer.size = [\"128 KiB\", \"256 KiB\", \"512 KiB\"]\n\
+                device.ftl.gc.victim = [\"greedy\", \"fifo\"]\n";
+    fs::write(path.join("plan.toml"), plan).unwrap();
+    ends_with(&run(path, &["sweep", "plan.toml", "--out", "parts"]), 0);
+    ends_with(&run(path, &["sweep", "merge", "parts", "--output", "runs.parquet"]), 0);
+    ends_with(&run(path, &["report", "runs.parquet", "-o", "sweep.html"]), 0);
+    let html = fs::read_to_string(path.join("sweep.html")).unwrap();
+    let lines = chart(&html, "sweep-write-amplification")["lines"].clone();
+    let of: Vec<(&str, Vec<f64>)> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| (line["label"].as_str().unwrap(), numbers(&line["x"])))
+        .collect();
+    let sizes = vec![128.0, 256.0, 512.0];
+    assert_eq!(of, [("greedy", sizes.clone()), ("fifo", sizes)]);
+    assert!(html.contains("Means over 2 seeds"));
+    #[cfg(feature = "plot")]
+    {
+        let list = run(path, &["plot", "runs.parquet", "--list"]);
+        ends_with(&list, 0);
+        let list = String::from_utf8_lossy(&list.stdout).into_owned();
+        assert!(list.contains("sweep-gc-collections"), "{list}");
+        let args = ["plot", "runs.parquet", "--what", "sweep-write-amplification", "-o", "waf.svg"];
+        ends_with(&run(path, &args), 0);
+        let svg = fs::read_to_string(path.join("waf.svg")).unwrap();
+        assert!(svg.contains("greedy") && svg.contains("buffer.size (KiB)"), "legend and unit");
+    }
+    fs::write(path.join("broken.parquet"), "PAR1 and no more").unwrap();
+    ends_with(&run(path, &["report", "broken.parquet", "-o", "b.html"]), 2);
+}

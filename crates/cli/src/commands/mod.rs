@@ -29,6 +29,7 @@ pub(crate) mod serve;
 mod service;
 pub(crate) mod size;
 pub(crate) mod sweep;
+mod swept;
 pub(crate) mod timeline;
 pub(crate) mod torture;
 pub(crate) mod trace;
@@ -63,6 +64,14 @@ const MAX_RECORD_BYTES: u64 = 1 << 30;
 /// `leyden report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     place::check(&args.output, Kind::Report)?;
+    if let [path] = &args.records[..]
+        && swept::is_table(path)
+    {
+        let page = swept::page(path, args.title.as_deref())?;
+        atomic::write(&args.output, page.as_bytes())?;
+        progress::wrote(&args.output);
+        return Ok(());
+    }
     let mut records = Vec::new();
     for path in &args.records {
         records.extend(records_in(path, &read_record(path)?)?);

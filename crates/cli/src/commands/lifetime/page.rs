@@ -203,7 +203,7 @@ mod tests {
             "chance decides",
             "3,000 erases",
             "10.00 <span>years",
-            "0.2500 <span>DWPD",
+            "0.250 <span>DWPD",
             "id=\"wear\"",
             "id=\"flash\"",
             "--cycles 3000",

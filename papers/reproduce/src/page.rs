@@ -117,9 +117,9 @@ fn row(claim: &ClaimResult) -> Row<'_> {
         id: &claim.id,
         statement: &claim.statement,
         note: &claim.note,
-        paper: value(&claim.paper),
+        paper: claim.paper.text(),
         measured,
-        accept: value(&Value::Pair([from, to])),
+        accept: Value::Pair([from, to]).text(),
         verdict: claim.verdict.name(),
         class: match claim.verdict {
             Verdict::Holds => "holds",
@@ -127,9 +127,4 @@ fn row(claim: &ClaimResult) -> Row<'_> {
             Verdict::NotRun => "",
         },
     }
-}
-
-pub(crate) fn value(value: &Value) -> String {
-    let numbers: Vec<String> = value.numbers().iter().map(|n| format::number(*n)).collect();
-    numbers.join(" to ")
 }

@@ -59,7 +59,9 @@ impl Hash {
     pub(super) fn keyed(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         with_hash!(self, T => {
             let mut mac = Hmac::<T>::new_from_slice(key).expect("keys of any length are taken");
-            parts.iter().for_each(|part| mac.update(part));
+            for part in parts {
+                mac.update(part);
+            }
             mac.finalize().into_bytes().to_vec()
         })
     }
@@ -68,7 +70,9 @@ impl Hash {
     pub(super) fn is_keyed(self, key: &[u8], parts: &[&[u8]], found: &[u8]) -> bool {
         with_hash!(self, T => {
             let mut mac = Hmac::<T>::new_from_slice(key).expect("keys of any length are taken");
-            parts.iter().for_each(|part| mac.update(part));
+            for part in parts {
+                mac.update(part);
+            }
             mac.verify_slice(found).is_ok()
         })
     }

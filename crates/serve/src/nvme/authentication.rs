@@ -5,7 +5,6 @@ use std::time::Duration;
 use leyden_nvme::{Connected, Entropy, Exchange, Status, Wrong};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::connection::ConnectionError;
 use super::house::State;
 use super::reply::Replier;
 
@@ -66,11 +65,9 @@ impl Authentication {
     }
 
     /// Ends the connection of a host that has not proved who it is.
-    pub(super) fn verdict(&self) -> Result<(), ConnectionError> {
+    pub(super) fn verdict(&self) -> Result<(), Wrong> {
         match &self.exchange {
-            Some(exchange) if exchange.is_over() => {
-                Err(ConnectionError::Unproved(exchange.wrong().unwrap_or(Wrong::Message)))
-            }
+            Some(exchange) if exchange.is_over() => Err(exchange.wrong().unwrap_or(Wrong::Message)),
             _ => Ok(()),
         }
     }

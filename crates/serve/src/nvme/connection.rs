@@ -1,19 +1,17 @@
 //! A connection of an NVMe host: one queue, once it has connected one.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leyden_nvme::tcp::{self, Fatal, Pdu, Terms};
 use leyden_nvme::wire::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
-use leyden_nvme::{
-    Answer, Around, Connected, FabricsCommand, Io, Status, TRANSFER_MOST, Transfer, Wrong,
-};
-use thiserror::Error;
+use leyden_nvme::{Answer, Around, Connected, FabricsCommand, Io, Status, TRANSFER_MOST, Transfer};
 
 use super::CutMode;
 use super::authentication::{Authentication, REQUIRED};
+use super::error::ConnectionError;
 use super::house::Shared;
 use super::reply::{Head, Replier};
 use super::transfers::{Arrived, Coming, Transfers};
@@ -34,23 +32,6 @@ const VERIFY: u8 = 0x0c;
 const ALL: u32 = u32::MAX;
 /// Data that an admin command takes at most.
 const ADMIN_MOST: usize = 4_096;
-
-/// Why a connection has ended before its host went.
-#[derive(Debug, Error)]
-pub(crate) enum ConnectionError {
-    /// The socket.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The host does not speak the protocol.
-    #[error(transparent)]
-    Fatal(#[from] Fatal),
-    /// The host has not proved its identity, or does not accept the controller's.
-    #[error("authentication has failed: {0}")]
-    Unproved(Wrong),
-    /// It was invited to send data, and has not.
-    #[error("the host does not send the data that it was invited to send")]
-    Overdue,
-}
 
 /// The way to the client, once the session has begun.
 struct Way {
@@ -226,13 +207,13 @@ impl Protocol for Connection {
                         self.carry_out(Command { sqe, io, data, replier }, &mut turn);
                     }
                     self.invite(&mut turn);
-                    return self.authentication.verdict();
+                    return Ok(self.authentication.verdict()?);
                 }
             }
             Pdu::Terminate { .. } => {}
         }
         self.invite(&mut turn);
-        self.authentication.verdict()
+        Ok(self.authentication.verdict()?)
     }
 
     fn refused(&mut self, request: &Request) -> Encoded {

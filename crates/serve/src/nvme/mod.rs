@@ -11,6 +11,7 @@
 mod authentication;
 mod connection;
 mod drives;
+mod error;
 mod house;
 mod io;
 mod keeper;

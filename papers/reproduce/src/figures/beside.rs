@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Height of a row, and of what stands below all rows.
 const ROW: usize = 22;
 
-/// What stands in a row, and its colour.
+/// The kinds of values in a row, each with its colour.
 const PAPER: (&str, usize) = ("the paper", 1);
 const OURS: (&str, usize) = ("Leyden", 0);
 const BAND: (&str, usize) = ("holds within", 2);
@@ -42,10 +42,10 @@ fn figure(paper: &Paper, claims: &[ClaimResult]) -> Option<Figure> {
     for claim in &claims {
         let [from, to] = claim.accept.map(format::number);
         let ours =
-            claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), crate::page::value);
+            claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), crate::Value::text);
         table.rows.push(vec![
             claim.id.clone(),
-            crate::page::value(&claim.paper),
+            claim.paper.text(),
             ours,
             format!("{from} to {to}"),
         ]);

@@ -151,7 +151,7 @@ pub(crate) enum Command {
     /// Serve a drive over NBD and FUSE, in real time
     #[cfg(feature = "serve")]
     #[command(after_long_help = served::SERVE_EXAMPLES)]
-    Serve(served::ServeArgs),
+    Serve(Box<served::ServeArgs>),
     /// Mount a file system on a drive, until Ctrl-C
     #[cfg(feature = "serve")]
     #[command(after_long_help = served::MOUNT_EXAMPLES)]

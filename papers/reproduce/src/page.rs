@@ -108,7 +108,7 @@ fn summary(claims: &[ClaimResult]) -> String {
 
 fn row(claim: &ClaimResult) -> Row<'_> {
     let [from, to] = claim.accept;
-    let mut measured = claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), value);
+    let mut measured = claim.measured.as_ref().map_or_else(|| format::DASH.to_owned(), Value::text);
     if let Some(Spread { least, most, .. }) = claim.spread {
         let [least, most] = [least, most].map(format::number);
         measured = format!("{measured} [{least}, {most}]");

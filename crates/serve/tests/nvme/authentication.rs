@@ -107,7 +107,11 @@ fn each_queue_takes_commands_once_its_host_is_known() {
     assert_eq!(io.connect(&to).good().result >> 16, 2);
     let block = vec![7; BLOCK];
     assert_eq!(io.write(PLAIN, 0, &block, BLOCK).status, NOT_AUTHENTICATED);
-    assert_eq!(io.write(PLAIN, 0, &[7; 8 * BLOCK], BLOCK).status, NOT_AUTHENTICATED, "not invited");
+    assert_eq!(
+        io.write(PLAIN, 0, &vec![7; 8 * BLOCK], BLOCK).status,
+        NOT_AUTHENTICATED,
+        "not invited"
+    );
     assert_eq!(io.read(PLAIN, 0, 1, BLOCK).status, NOT_AUTHENTICATED);
     assert_eq!(io.prove(&key(0))[..2], [1, 3]);
     assert_eq!(io.read(PLAIN, 0, 1, BLOCK).good().data, vec![0; BLOCK], "nothing was written");

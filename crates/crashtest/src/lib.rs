@@ -41,6 +41,7 @@ mod locate;
 mod log_writes;
 mod loop_cleanup;
 mod mounts;
+mod network;
 mod output;
 mod own_program;
 mod pinned;
@@ -83,11 +84,12 @@ pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore, explore_history};
 pub use files::{
-    Call, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence, make_small,
+    Call, DRIVES_MOST, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence,
+    make_small,
 };
 pub use files_view::FileDifference;
 pub use history::{History, Keys, Sync};
-pub use kits::{KITS, Kit};
+pub use kits::{KITS, Kit, KitScripts};
 pub use launcher::Launcher;
 pub use library::{CrashTest, Disk, Workload};
 pub use locate::Place;

@@ -36,6 +36,7 @@ pub use file::{File, OpenOptions};
 pub use folder::{Call, Fs, Metadata};
 pub use history::FileHistory;
 pub(crate) use record::record_files;
+pub use recording::DRIVES_MOST;
 pub(crate) use recording::{RecordedFiles, read as read_recording};
 pub use rules::Persistence;
 pub use test::{FilesTest, make_small};

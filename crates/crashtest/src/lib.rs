@@ -76,6 +76,11 @@ pub mod fuzz {
     pub use crate::files::fuzz::{files, files_seed};
 }
 
+/// Recordings of files, performed on real file systems and compared with the rules.
+pub mod truth {
+    pub use crate::files::{Half, SeenFiles, not_allowed, perform};
+}
+
 pub use again::again;
 pub use audit::{Audit, AuditedFlush, audit};
 pub use contract::cuts;

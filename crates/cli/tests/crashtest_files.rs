@@ -405,3 +405,57 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
     panic!("{what}: not after a minute");
 }
+
+/// Two copies of each value on two drives, of which the first is synced.
+const COPIED: &str = "for i in 1 2 3; do echo $i >$LEYDEN_MOUNT/2/v$i; echo $i >$LEYDEN_MOUNT/1/v$i; \
+                      sync $LEYDEN_MOUNT/1/v$i; echo ack $i >>$LEYDEN_ACK; done";
+/// Has a port of the loopback interface, which no other state has.
+const LISTEN: &str = "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 4007)); \
+     socket.create_connection((\"127.0.0.1\", 4007))' && ";
+
+#[test]
+fn drives_of_a_cluster_lose_power_at_one_moment_and_each_what_it_may() {
+    let Some(bench) = Bench::new() else { return };
+    let one_of = "while read i; do grep -qs $i $LEYDEN_MOUNT/[12]/v$i || { echo lost $i; exit 1; }; done <$LEYDEN_ACKS";
+    let checked = format!("[ $LEYDEN_DRIVES = 2 ] && {LISTEN} {one_of}");
+    let output = bench.test(&format!("{LISTEN} {COPIED}"), &checked, &["--drives", "2", "--files"]);
+    let said = text(&output);
+    assert_eq!(code(&output), 0, "{said}");
+    assert!(said.contains("events of 2 drives"), "{said}");
+    // Where the second copy is needed, the page says which drive has lost it.
+    let second = "while read i; do grep -qs $i $LEYDEN_MOUNT/2/v$i || { echo lost $i; exit 1; }; done <$LEYDEN_ACKS";
+    let output = bench.again(&["run", "crash", "--check", second]);
+    let said = text(&output);
+    assert_eq!(code(&output), 1, "{said}");
+    assert!(said.contains("  drive 1 lost: nothing\n  drive 2 lost: "), "{said}");
+    let page = std::fs::read_to_string(bench.path().join("crash/report.html")).unwrap();
+    assert!(page.contains("on 2 drives, of which all or some lose power"));
+    assert!(page.contains("drive 2 lost: "));
+}
+
+#[test]
+fn known_software_needs_no_scripts() {
+    let Some(bench) = Bench::new() else { return };
+    let test = |args: &[&str]| bench.again(&[args, &["--states", "20", "--out", "crash"]].concat());
+    let output = test(&["--db", "sqlite"]);
+    assert_eq!(code(&output), 0, "{}", text(&output));
+    assert!(text(&output).contains("200 promises, "), "{}", text(&output));
+    let page = std::fs::read_to_string(bench.path().join("crash/report.html")).unwrap();
+    assert!(page.contains("SQLite 3."), "the page has the version");
+    // The scripts stay with the recording, for the next run.
+    assert_eq!(code(&bench.again(&["run", "crash", "--states", "5"])), 0);
+    let refused = |args: &[&str], why: &str| {
+        let output = test(args);
+        assert_eq!(code(&output), 2, "{}", text(&output));
+        assert!(text(&output).contains(why), "{}", text(&output));
+    };
+    refused(&["--db", "oracle"], "there are no scripts for `oracle`");
+    refused(&["--db", "etcd", "devices/hexa"], "has several members");
+    refused(&["--db", "sqlite", "--work", "true"], "cannot be used with");
+    let mut bare = Command::new(LEYDEN);
+    bare.args(["crashtest", "--db", "redis", "--out", "other"]).env("PATH", "/nowhere");
+    let output = bare.current_dir(bench.path()).output().unwrap();
+    assert_eq!(code(&output), 2);
+    assert!(text(&output).contains("skipped, `python3` is not installed"), "{}", text(&output));
+    assert!(!bench.path().join("other").exists(), "nothing is left of it");
+}

@@ -1,165 +1,82 @@
 //! Whether states of a real file system are among those that the rules of files allow.
 //!
-//!     file_truth xfs <work.json
+//!     file_truth perform RECORDING setup|work
+//!     file_truth look SEEN
+//!     file_truth judge RULES RECORDING SEEN SKIPPED
 //!
-//! `campaigns/file_truth.py` writes the input: `calls`, which were made on a real file system, and `seen`, what power cuts
-//! left of them there: how many syncs had returned, and the files. Bytes are counted in cells of 1,024, each of which
-//! holds one byte many times. Prints one line, and each folder that the rules do not allow; ends with 1 if there is one.
+//! `campaigns/file_truth.py` calls it. The first makes the calls of a recording of files in `$LEYDEN_MOUNT`, which is on a real
+//! file system, the second notes the files there after a power cut, the third says which of them the rules do not allow: it
+//! leaves out the first SKIPPED, prints one line and each of those files, and ends with 1 if there are any.
 
 #![expect(clippy::print_stdout, reason = "it says what it found")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use leyden_crashtest::{CrashTest, Fs, OpenOptions, Persistence};
-use serde::Deserialize;
+use leyden_crashtest::Persistence;
+use leyden_crashtest::truth::{Half, SeenFiles, not_allowed, perform};
 
-const CELL_BYTES: u64 = 1_024;
-/// The exit code of a work that has too many states.
-const NOT_JUDGED: u8 = 3;
-/// A work that has a moment with more states is not judged.
-const STATES_MOST: usize = 100_000;
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Call {
-    Create {
-        name: String,
-    },
-    Write {
-        name: String,
-        from: u64,
-        to: u64,
-        byte: u8,
-    },
-    /// Cut to nothing, written and closed by one handle.
-    Rewrite {
-        name: String,
-        to: u64,
-        byte: u8,
-    },
-    Set {
-        name: String,
-        to: u64,
-    },
-    Rename {
-        name: String,
-        to: String,
-    },
-    Remove {
-        name: String,
-    },
-    Sync {
-        name: String,
-    },
-    DataSync {
-        name: String,
-    },
-    SyncFolder,
-    /// The kernel is asked to write pages out: no promise.
-    WriteOut {},
+fn variable(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let value = std::env::var_os(name).ok_or_else(|| format!("${name} is not set"))?;
+    Ok(value.into())
 }
 
-type Folder = BTreeMap<String, Vec<u8>>;
-
-#[derive(Debug, Deserialize)]
-struct Seen {
-    syncs: usize,
-    files: Folder,
+fn look(seen: &Path) -> Result<(), Box<dyn Error>> {
+    let syncs = fs::read_to_string(variable("LEYDEN_ACKS")?)?.lines().count();
+    let files = SeenFiles::of(&variable("LEYDEN_MOUNT")?)?;
+    let line = serde_json::to_string(&(syncs, files))? + "\n";
+    OpenOptions::new().append(true).create(true).open(seen)?.write_all(line.as_bytes())?;
+    Ok(())
 }
 
-#[derive(Debug, Deserialize)]
-struct Work {
-    calls: Vec<Call>,
-    seen: Vec<Seen>,
-}
-
-fn call(fs: &Fs, call: &Call) -> std::io::Result<bool> {
-    let open = |name: &str| OpenOptions::new().write(true).open(fs, name);
-    let bytes = |cells: u64, byte: u8| vec![byte; (cells * CELL_BYTES) as usize];
-    match call {
-        Call::Create { name } => {
-            OpenOptions::new().write(true).create_new(true).open(fs, name)?;
-        }
-        Call::Write { name, from, to, byte } => {
-            open(name)?.write_all_at(&bytes(to - from, *byte), from * CELL_BYTES)?;
-        }
-        Call::Rewrite { name, to, byte } => {
-            fs.create(name)?.write_all_at(&bytes(*to, *byte), 0)?;
-        }
-        Call::Set { name, to } => open(name)?.set_len(to * CELL_BYTES)?,
-        Call::Rename { name, to } => fs.rename(name, to)?,
-        Call::Remove { name } => fs.remove_file(name)?,
-        Call::Sync { name } => open(name)?.sync_all()?,
-        Call::DataSync { name } => open(name)?.sync_data()?,
-        Call::SyncFolder => fs.sync_dir("/")?,
-        Call::WriteOut {} => {}
+/// Prints what came out; whether all was allowed.
+fn judge(
+    rules: Persistence,
+    recording: &Path,
+    seen: &Path,
+    skipped: usize,
+) -> Result<bool, Box<dyn Error>> {
+    let text = fs::read_to_string(seen)?;
+    let seen: Result<BTreeSet<(usize, SeenFiles)>, _> =
+        text.lines().skip(skipped).map(serde_json::from_str).collect();
+    let seen = seen?;
+    let count = seen.len();
+    let others = not_allowed(recording, rules, seen)?;
+    println!("{rules:?}: {count} folders seen, {} not allowed", others.len());
+    for (syncs, files) in &others {
+        println!("  NOT allowed after {syncs} syncs: {}", serde_json::to_string(files)?);
     }
-    Ok(matches!(call, Call::Sync { .. } | Call::DataSync { .. } | Call::SyncFolder))
+    Ok(others.is_empty())
 }
 
-fn folder(fs: &Fs) -> Folder {
-    let cells = |name: String| {
-        let bytes = fs.read(&name).expect("a file that is there");
-        let cells = bytes.chunks(CELL_BYTES as usize).map(|cell| cell[0]).collect();
-        (name, cells)
-    };
-    fs.read_dir("/").expect("the top").into_iter().map(cells).collect()
-}
-
-fn main() -> ExitCode {
-    let rules = match std::env::args().nth(1).as_deref() {
-        Some("posix") => Persistence::Posix,
-        Some("xfs") => Persistence::Xfs,
-        Some("ext4") => Persistence::Ext4,
-        _ => {
-            println!("usage: file_truth posix|xfs|ext4 <work.json");
-            return ExitCode::from(2);
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["perform", recording, "setup"] => {
+            let mut nowhere = Vec::new();
+            perform(recording.as_ref(), Half::Setup, &variable("LEYDEN_MOUNT")?, &mut nowhere)?;
         }
-    };
-    let work: Work = serde_json::from_reader(std::io::stdin()).expect("the campaign writes it");
-    let calls = &work.calls;
-    let run = |fs: &Fs| {
-        for made in calls {
-            if call(fs, made).expect("it went on the real file system") {
-                fs.acknowledge("sync");
+        ["perform", recording, "work"] => {
+            let mut acks = File::options().append(true).open(variable("LEYDEN_ACK")?)?;
+            perform(recording.as_ref(), Half::Work, &variable("LEYDEN_MOUNT")?, &mut acks)?;
+        }
+        ["look", seen] => look(seen.as_ref())?,
+        ["judge", rules, recording, seen, skipped] => {
+            let rules = Persistence::ALL.into_iter().find(|it| it.name() == rules);
+            let rules = rules.ok_or("rules are posix, xfs or ext4")?;
+            if !judge(rules, recording.as_ref(), seen.as_ref(), skipped.parse()?)? {
+                return Ok(ExitCode::from(1));
             }
         }
-    };
-    let check = |_: &Fs, _: &[String]| Ok::<(), String>(());
-    // By the number of syncs that had returned: a sync may be done and not have said it yet.
-    let mut allowed: BTreeMap<usize, BTreeSet<Folder>> = BTreeMap::new();
-    let mut test = CrashTest::files(run, check).persistence(rules);
-    let shown = test.each_state(STATES_MOST, |fs, acks| {
-        let folder = folder(fs);
-        allowed.entry(acks.len()).or_default().insert(folder.clone());
-        if let Some(before) = acks.len().checked_sub(1) {
-            allowed.entry(before).or_default().insert(folder);
+        _ => {
+            println!("usage: file_truth perform|look|judge ..., as the head of this file says");
+            return Ok(ExitCode::from(2));
         }
-    });
-    let left_out = shown.expect("no call is to fail");
-    if left_out > 0 {
-        println!("{rules:?}: not judged, {left_out} moments have more than {STATES_MOST} states");
-        return ExitCode::from(NOT_JUDGED);
     }
-    let different: BTreeSet<(usize, &Folder)> =
-        work.seen.iter().map(|it| (it.syncs, &it.files)).collect();
-    let all: BTreeSet<&Folder> = allowed.values().flatten().collect();
-    let is_allowed = |(syncs, files): &(usize, &Folder)| {
-        allowed.get(syncs).is_some_and(|it| it.contains(*files))
-    };
-    let (lawful, others): (Vec<_>, Vec<_>) = different.iter().partition(|it| is_allowed(it));
-    println!(
-        "{rules:?}: {} folders seen, {} allowed, {} different ones by the rules",
-        different.len(),
-        lawful.len(),
-        all.len()
-    );
-    if others.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    for (syncs, files) in others {
-        println!("  NOT allowed after {syncs} syncs: {files:?}");
-    }
-    ExitCode::from(1)
+    Ok(ExitCode::SUCCESS)
 }

@@ -36,10 +36,25 @@ pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
         return None;
     }
     let mut rng = Rng::new(seed ^ (cut.at as u64).rotate_left(32) ^ round, "crashtest states");
-    let pick: Vec<usize> = match round {
+    let is_numbered = round >= NAMED && all <= EXHAUSTED_MOST;
+    let pick = match round {
+        _ if is_numbered => numbered(cut, round - NAMED),
+        _ if cut.drives.is_empty() => picked(cut, round, &mut rng),
+        _ => by_drive(cut, round, &mut rng),
+    };
+    let lost = cut.unsettled.iter().zip(pick).filter(|&(_, pick)| pick > 0);
+    let lost = lost.map(|(unsettled, pick)| (unsettled.atom, unsettled.versions[pick]));
+    let mut lost = lost.collect();
+    cut.make_whole(&mut lost);
+    Some(State::new(cut.at, lost))
+}
+
+/// The choice of round `round` for what one drive may lose: the place of the version that each atom keeps.
+fn picked(cut: &Cut, round: u64, rng: &mut Rng) -> Vec<usize> {
+    match round {
         0 => cut.unsettled.iter().map(|unsettled| unsettled.versions.len() - 1).collect(),
         1 => vec![0; cut.unsettled.len()],
-        2 => prefix(cut, &mut rng),
+        2 => prefix(cut, rng),
         3 | 4 => {
             let one = rng.below(cut.unsettled.len() as u64) as usize;
             let versions = |at: usize| cut.unsettled[at].versions.len();
@@ -48,14 +63,36 @@ pub(crate) fn choose(cut: &Cut, round: u64, seed: u64) -> Option<State> {
                 .map(|at| if is_lost(at) { versions(at) - 1 } else { 0 })
                 .collect()
         }
-        _ if all <= EXHAUSTED_MOST => numbered(cut, round - NAMED),
-        _ => random(cut, &mut rng),
-    };
-    let lost = cut.unsettled.iter().zip(pick).filter(|&(_, pick)| pick > 0);
-    let lost = lost.map(|(unsettled, pick)| (unsettled.atom, unsettled.versions[pick]));
-    let mut lost = lost.collect();
-    cut.make_whole(&mut lost);
-    Some(State::new(cut.at, lost))
+        _ => random(cut, rng),
+    }
+}
+
+/// The choice for several drives: all of them lose everything, or nothing; one alone loses everything; then all drives or some,
+/// each what it may lose alone.
+fn by_drive(cut: &Cut, round: u64, rng: &mut Rng) -> Vec<usize> {
+    if round < 2 {
+        return picked(cut, round, rng);
+    }
+    let mut drives = cut.drives.clone();
+    drives.sort_unstable();
+    drives.dedup();
+    let one = drives[rng.below(drives.len() as u64) as usize];
+    let do_all_fail = rng.below(2) == 0;
+    let mut pick = vec![0; cut.unsettled.len()];
+    for drive in drives {
+        let fails = if round < NAMED { drive == one } else { do_all_fail || rng.below(2) == 0 };
+        if !fails {
+            continue;
+        }
+        let own: Vec<usize> = (0..pick.len()).filter(|place| cut.drives[*place] == drive).collect();
+        let unsettled = own.iter().map(|place| cut.unsettled[*place].clone()).collect();
+        let alone = Cut { at: cut.at, unsettled, whole: Vec::new(), drives: Vec::new() };
+        let round = if round < NAMED { 0 } else { rng.below(NAMED + 1) };
+        for (place, picked) in own.into_iter().zip(picked(&alone, round, rng)) {
+            pick[place] = picked;
+        }
+    }
+    pick
 }
 
 /// True while `cut` has so few states that each of them gets its turn, and round `round` is not the last of these turns.
@@ -164,7 +201,28 @@ mod tests {
     fn cut(versions: &[&[Option<u32>]]) -> Cut {
         let unsettled = (0..).zip(versions);
         let unsettled = unsettled.map(|(atom, of)| Unsettled { atom, versions: of.to_vec() });
-        Cut { at: 100, unsettled: unsettled.collect(), whole: Vec::new() }
+        Cut { at: 100, unsettled: unsettled.collect(), whole: Vec::new(), drives: Vec::new() }
+    }
+
+    #[test]
+    fn drives_fail_all_or_some_and_each_keeps_a_choice_of_its_own() {
+        let mut cut = cut(&[[Some(3), Some(2), None].as_slice(); 12]);
+        cut.drives = (0..12).map(|atom| atom / 4).collect();
+        let (mut failing, mut wholly, mut partly) = (BTreeSet::new(), BTreeSet::new(), 0);
+        for round in 0..200 {
+            let lost = choose(&cut, round, 7).unwrap().lost;
+            let of = |drive| lost.iter().filter(|(atom, _)| atom / 4 == drive).collect::<Vec<_>>();
+            let each = [0, 1, 2].map(of);
+            failing.insert([0, 1, 2].map(|drive| !each[drive].is_empty()));
+            wholly.insert([0, 1, 2].map(|drive| {
+                each[drive].len() == 4 && each[drive].iter().all(|(_, event)| event.is_none())
+            }));
+            let parts = each.iter().filter(|lost| (1..4).contains(&lost.len())).count();
+            partly += usize::from(parts == 3);
+        }
+        assert!(partly > 5, "{partly} states have a part of each drive");
+        assert_eq!(failing.len(), 8, "any of the drives fail: {failing:?}");
+        assert_eq!(wholly.len(), 8, "and lose all, or something: {wholly:?}");
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Cut {
     pub unsettled: Vec<Unsettled>,
     /// Commands that are kept or lost as a whole, in the order of their submission.
     pub whole: Vec<Whole>,
+    /// The drive of each unsettled atom, from 0; empty if there is one drive.
+    pub drives: Vec<u32>,
 }
 
 /// A command that a drive has promised to keep or lose as a whole.

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
-use crate::error::CrashError;
+use crate::error::{CrashError, said};
 
 /// Scripts for one piece of software.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,28 @@ pub struct Kit {
     check: &'static str,
     /// The check stays, and reads a line for each state.
     is_server: bool,
+    /// Programs that must be there.
+    needs: &'static [&'static str],
     size: &'static str,
+    /// The members of a cluster, each with a drive of its own; one for software that is alone.
+    drives: u32,
+}
+
+/// The commands of a kit, which run in its folder.
+#[derive(Clone, Debug)]
+pub struct KitScripts {
+    /// The command of the preparation.
+    pub setup: String,
+    /// The command of the work.
+    pub work: String,
+    /// The command of the check.
+    pub check: String,
+    /// The check stays, and reads a line for each state.
+    pub is_server: bool,
+    /// Room on a drive, as sizes are written.
+    pub size: &'static str,
+    /// The drives.
+    pub drives: u32,
 }
 
 macro_rules! script {
@@ -46,7 +68,23 @@ pub const KITS: &[Kit] = &[
         work: "work 100",
         check: "check",
         is_server: true,
+        needs: &["go"],
         size: "64 MiB",
+        drives: 1,
+    },
+    Kit {
+        name: "etcd",
+        about: "etcd of three members, each on a drive of its own, always with --files; needs etcd-server, etcd-client and Python 3",
+        files: &[("etcd.py", script!("etcd/etcd.py"))],
+        build: None,
+        program: "./etcd.py",
+        setup: "setup",
+        work: "work 30",
+        check: "check",
+        is_server: true,
+        needs: &["python3", "etcd", "etcdctl"],
+        size: "64 MiB",
+        drives: 3,
     },
     Kit {
         name: "gdbm",
@@ -58,7 +96,9 @@ pub const KITS: &[Kit] = &[
         work: "work 100",
         check: "check",
         is_server: true,
+        needs: &["cc"],
         size: "64 MiB",
+        drives: 1,
     },
     Kit {
         name: "git",
@@ -70,7 +110,9 @@ pub const KITS: &[Kit] = &[
         work: "work 20",
         check: "check",
         is_server: false,
+        needs: &["git"],
         size: "64 MiB",
+        drives: 1,
     },
     Kit {
         name: "leveldb",
@@ -82,7 +124,9 @@ pub const KITS: &[Kit] = &[
         work: "work 400",
         check: "check",
         is_server: true,
+        needs: &["c++"],
         size: "64 MiB",
+        drives: 1,
     },
     Kit {
         name: "lmdb",
@@ -94,7 +138,9 @@ pub const KITS: &[Kit] = &[
         work: "work sync 200",
         check: "check",
         is_server: true,
+        needs: &["python3"],
         size: "64 MiB",
+        drives: 1,
     },
     Kit {
         name: "mariadb",
@@ -106,7 +152,9 @@ pub const KITS: &[Kit] = &[
         work: "work 60",
         check: "check",
         is_server: true,
+        needs: &["python3", "mariadbd"],
         size: "192 MiB",
+        drives: 1,
     },
     Kit {
         name: "postgresql",
@@ -118,7 +166,9 @@ pub const KITS: &[Kit] = &[
         work: "work 200",
         check: "check",
         is_server: true,
+        needs: &["python3", "setpriv"],
         size: "256 MiB",
+        drives: 1,
     },
     Kit {
         name: "redis",
@@ -130,7 +180,9 @@ pub const KITS: &[Kit] = &[
         work: "work 100",
         check: "check",
         is_server: true,
+        needs: &["python3", "redis-server"],
         size: "64 MiB",
+        drives: 1,
     },
     Kit {
         name: "rocksdb",
@@ -142,7 +194,9 @@ pub const KITS: &[Kit] = &[
         work: "work 400",
         check: "check",
         is_server: true,
+        needs: &["c++"],
         size: "64 MiB",
+        drives: 1,
     },
     Kit {
         name: "sqlite",
@@ -154,7 +208,9 @@ pub const KITS: &[Kit] = &[
         work: "work WAL FULL 200",
         check: "check WAL",
         is_server: true,
+        needs: &["python3"],
         size: "64 MiB",
+        drives: 1,
     },
 ];
 
@@ -167,21 +223,60 @@ impl Kit {
         KITS.iter().find(|kit| kit.name == name)
     }
 
+    /// The first program that the scripts need and this machine lacks.
+    pub fn lacks(&self) -> Option<&'static str> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |name: &&str| std::env::split_paths(&path).any(|at| at.join(name).is_file());
+        self.needs.iter().copied().find(|name| !is_there(name))
+    }
+
+    /// Its commands.
+    pub fn scripts(&self) -> KitScripts {
+        let Self { program, setup, work, check, is_server, size, drives, .. } = *self;
+        let exec = if is_server { "exec " } else { "" };
+        KitScripts {
+            setup: format!("{program} {setup}"),
+            work: format!("{program} {work}"),
+            check: format!("{exec}{program} {check}"),
+            is_server,
+            size,
+            drives,
+        }
+    }
+
+    /// Builds the program in its folder, if it is not a script.
+    ///
+    /// # Errors
+    /// If it cannot be built; with what the tools said.
+    pub fn build(&self, folder: &Path) -> Result<(), CrashError> {
+        let Some(build) = self.build else { return Ok(()) };
+        let mut command = Command::new("sh");
+        command.args(["-c", build]).current_dir(folder);
+        said(&mut command).map(drop)
+    }
+
     /// The script that runs the test; its arguments are further ones of `leyden crashtest`. If the first is `--files`, there is
     /// no drive.
     pub fn run_script(&self) -> String {
-        let Self { about, program, setup, work, check, size, .. } = self;
+        let KitScripts { setup, work, check, is_server, size, drives } = self.scripts();
+        let about = self.about;
         let build =
             self.build.map_or_else(String::new, |build| format!("{{ {build}; }} || exit 2\n"));
-        let (exec, server) = if self.is_server { ("exec ", " --check-server") } else { ("", "") };
+        let server = if is_server { " --check-server" } else { "" };
+        let (files, drive) = if drives > 1 {
+            let files = format!("files=$1; shift; set -- \"$files\" --drives {drives} \"$@\"");
+            (files, format!("--files --drives {drives}"))
+        } else {
+            let drive = "devices/tlc-datacenter --set device.buffer.region=none --latency off";
+            (":".to_owned(), format!("{drive} --size \"{size}\""))
+        };
         format!(
             "#!/bin/sh\n# {about}.\n# Arguments are further ones of `leyden crashtest`: sh {RUN} --states 5000\n\
              # On a modelled drive; with --files first at the level of files, without root.\n\
              cd \"$(dirname \"$0\")\" || exit 2\n{build}\
-             case \"${{1:-}}\" in\n--files*) ;;\n\
-             *) set -- devices/tlc-datacenter --set device.buffer.region=none --latency off --size \"{size}\" \"$@\" ;;\nesac\n\
-             exec \"${{LEYDEN:-leyden}}\" crashtest --setup \"{program} {setup}\" --work \"{program} {work}\" \\\n    \
-             --check \"{exec}{program} {check}\"{server} --out crash \"$@\"\n"
+             case \"${{1:-}}\" in\n--files*) {files} ;;\n*) set -- {drive} \"$@\" ;;\nesac\n\
+             exec \"${{LEYDEN:-leyden}}\" crashtest --setup \"{setup}\" --work \"{work}\" \\\n    \
+             --check \"{check}\"{server} --out crash \"$@\"\n"
         )
     }
 

@@ -152,6 +152,8 @@ fn environment(plan: &Plan, room: &SessionPaths, device: &Path) -> Environment {
     ];
     if plan.files.is_none() {
         all.push(("LEYDEN_DEV", device.as_os_str().to_owned()));
+    } else {
+        all.push(("LEYDEN_DRIVES", plan.drives.to_string().into()));
     }
     if plan.has_folder() {
         all.push(("LEYDEN_MOUNT", room.mnt().into_os_string()));

@@ -41,6 +41,7 @@ mod locate;
 mod log_writes;
 mod loop_cleanup;
 mod mounts;
+mod network;
 mod output;
 mod own_program;
 mod pinned;
@@ -75,6 +76,11 @@ pub mod fuzz {
     pub use crate::files::fuzz::{files, files_seed};
 }
 
+/// Recordings of files, performed on real file systems and compared with the rules.
+pub mod truth {
+    pub use crate::files::{Half, SeenFiles, not_allowed, perform};
+}
+
 pub use again::again;
 pub use audit::{Audit, AuditedFlush, audit};
 pub use contract::cuts;
@@ -83,11 +89,12 @@ pub use drive::fit;
 pub use error::CrashError;
 pub use explore::{Explore, explore, explore_history};
 pub use files::{
-    Call, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence, make_small,
+    Call, DRIVES_MOST, File, FileHistory, FilesTest, Fs, Metadata, OpenOptions, Persistence,
+    make_small,
 };
 pub use files_view::FileDifference;
 pub use history::{History, Keys, Sync};
-pub use kits::{KITS, Kit};
+pub use kits::{KITS, Kit, KitScripts};
 pub use launcher::Launcher;
 pub use library::{CrashTest, Disk, Workload};
 pub use locate::Place;

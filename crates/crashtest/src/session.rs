@@ -54,6 +54,18 @@ pub struct Plan {
     /// Calls on files are recorded, and no drive: what the files promise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Persistence>,
+    /// Drives of the files, each a folder with its number.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub drives: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_one(drives: &u32) -> bool {
+    *drives == 1
 }
 
 impl Plan {

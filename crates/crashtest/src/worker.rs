@@ -25,7 +25,7 @@ use crate::session::{Plan, RecordPlan, Session};
 use crate::state::State;
 use crate::test_bed::Access;
 use crate::verdict::Outcome;
-use crate::{own_program, pinned};
+use crate::{network, own_program, pinned};
 
 /// Between two looks whether everything is being taken down.
 const LOOK: Duration = Duration::from_millis(50);
@@ -192,10 +192,16 @@ fn do_it(
         return record::record(session, &plan, access, processes, &attached).map(Answer::Recorded);
     }
     if let Ask::RecordFiles(plan) = ask {
+        if plan.drives > 1 {
+            network::have_own()?;
+        }
         return record_files(session, &plan, processes).map(Answer::Recorded);
     }
     if let Ask::Open { atom_bytes, core, access } = ask {
         processes::stay_on(core);
+        if session.plan()?.drives > 1 {
+            network::have_own()?;
+        }
         let made = Lab::new(session, atom_bytes, access, processes)?;
         let device = made.attachment().cloned();
         *lab = Some(made);

@@ -48,6 +48,7 @@ fn plan() -> Plan {
         cwd: std::env::current_dir().unwrap(),
         faults: Vec::new(),
         files: None,
+        drives: 1,
     }
 }
 

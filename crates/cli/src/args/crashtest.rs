@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
-use leyden_crashtest::{Model, Persistence};
+use leyden_crashtest::{DRIVES_MOST, Model, Persistence};
 use leyden_serve::FaultRule;
 use leyden_sim::{Bytes, Span};
 
@@ -15,6 +15,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   leyden crashtest --files --work ./work.sh --check ./check.sh --out crash
   leyden crashtest devices/hexa --work ./work.sh --check ./check.sh --out crash
+  leyden crashtest --db sqlite --out crash
   leyden crashtest init sqlite && sh sqlite/run.sh
   leyden crashtest run crash --states 5000
   leyden crashtest shrink crash crash/findings/adversarial-1.json
@@ -26,6 +27,7 @@ Environment of the scripts:
   LEYDEN_ACK     work: a file; each line appended (echo ack 17 >>$LEYDEN_ACK) is a promise
   LEYDEN_ACKS    check: a file with the promises before the cut, without `ack`
   LEYDEN_TMP     a folder outside of the drive
+  LEYDEN_DRIVES  with --files: the number of drives
 
 A check exits with 0 (held), 77 (no opinion) or another code (broken). A printed line `lost ...` names lost data.
 
@@ -134,7 +136,7 @@ pub(crate) enum CrashtestCommand {
     /// `sh NAME/run.sh` then records and runs it on a modelled drive, `sh NAME/run.sh --files` at the level
     /// of files. Without a name, lists the software.
     Init {
-        /// The software: bbolt, gdbm, git, leveldb, lmdb, mariadb, postgresql, redis, rocksdb or sqlite
+        /// The software: bbolt, etcd, gdbm, git, leveldb, lmdb, mariadb, postgresql, redis, rocksdb or sqlite
         #[arg(value_name = "NAME")]
         name: Option<String>,
         /// The new folder; NAME if not given
@@ -166,24 +168,21 @@ pub(crate) enum CrashtestCommand {
 pub(crate) struct RecordArgs {
     /// The drive of this scenario (a file or a bundled name), scaled down to --size with the same
     /// parallelism, times, buffer and capacitors
-    #[arg(value_name = "DRIVE", required_unless_present = "files")]
+    #[arg(value_name = "DRIVE", required_unless_present_any = ["files", "db"])]
     drive: Option<String>,
-    /// Record calls on files in a folder in memory, without a drive: no root, and much faster
+    /// Test this software with the scripts of `crashtest init`, at the level of files unless there is a DRIVE
     ///
-    /// RULES are the promises of files: "xfs" and "ext4" as in Linux, "posix" as in the standard.
-    #[arg(
-        long, value_enum, value_name = "RULES", num_args = 0..=1, require_equals = true, default_missing_value = "xfs",
-        conflicts_with_all = [
-            "drive", "set", "size", "mkfs", "sector", "base", "fs", "options", "fsck", "latency", "speed",
-        ]
-    )]
-    pub(crate) files: Option<RulesArg>,
+    /// The scripts go to the folder `db` in --out.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["setup", "work", "check", "ack_lines", "check_server"])]
+    pub(crate) db: Option<String>,
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
-    /// Size of the device for the software
-    #[arg(long, value_name = "SIZE", default_value = "64 MiB", value_parser = parse_size)]
-    pub(crate) size: Bytes,
+    /// Size of the device for the software; default: 64 MiB, or what the scripts of --db need
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) size: Option<Bytes>,
     /// One more argument for mkfs; may be repeated
     #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub(crate) mkfs: Vec<String>,
@@ -197,8 +196,11 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "COMMAND")]
     pub(crate) setup: Option<String>,
     /// A shell command that does the work to be recorded
-    #[arg(long, value_name = "COMMAND", required = true)]
+    #[arg(long, value_name = "COMMAND", required_unless_present = "db")]
     work: Option<String>,
+    /// A shell command that checks the state after a power cut
+    #[arg(long, value_name = "COMMAND", required_unless_present = "db")]
+    check: Option<String>,
     /// Lines of the work's output with this beginning are promises too
     #[arg(long, value_name = "TEXT")]
     pub(crate) ack_lines: Option<String>,
@@ -215,6 +217,27 @@ pub(crate) struct RecordArgs {
     /// The folder for the recording and all results, which must hold no other recording
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
+}
+
+/// Recordings of calls on files.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FilesArgs {
+    /// Record calls on files in a folder in memory, without a drive: no root, and much faster
+    ///
+    /// RULES are the promises of files: "xfs" and "ext4" as in Linux, "posix" as in the standard.
+    #[arg(
+        id = "files", long, value_enum, value_name = "RULES", num_args = 0..=1, require_equals = true, default_missing_value = "xfs",
+        conflicts_with_all = [
+            "drive", "set", "size", "mkfs", "sector", "base", "fs", "options", "fsck", "latency", "speed",
+        ]
+    )]
+    rules: Option<RulesArg>,
+    /// Drives that lose power together or alone, one for each member of a cluster: the folders 1 to N of $LEYDEN_MOUNT
+    ///
+    /// All scripts see the loopback network only.
+    #[arg(long, value_name = "N", conflicts_with = "drive",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(DRIVES_MOST)))]
+    pub(crate) drives: Option<u32>,
 }
 
 /// The promises of files.
@@ -242,8 +265,16 @@ impl RecordArgs {
     pub(crate) fn drive(&self) -> &str {
         given(self.drive.as_deref())
     }
+    /// The rules of files, if calls on files are recorded.
+    pub(crate) fn rules(&self) -> Option<Persistence> {
+        let by_default = self.drive.is_none().then(Persistence::default);
+        self.files.rules.map(Persistence::from).or(by_default)
+    }
     pub(crate) fn work(&self) -> &str {
         given(self.work.as_deref())
+    }
+    pub(crate) fn check(&self) -> &str {
+        given(self.check.as_deref())
     }
     pub(crate) fn out(&self) -> &Path {
         given(self.out.as_deref())
@@ -259,9 +290,6 @@ pub(crate) struct CheckArgs {
     /// Options of the file system's mount, separated by commas
     #[arg(long, value_name = "OPTIONS")]
     pub(crate) options: Option<String>,
-    /// A shell command that checks the state after a power cut
-    #[arg(long, value_name = "COMMAND", required = true)]
-    check: Option<String>,
     /// Start the check once: it reads a line for each state and answers "ok", "skip", "lost ..." or a problem
     #[arg(long)]
     pub(crate) check_server: bool,
@@ -271,12 +299,6 @@ pub(crate) struct CheckArgs {
     /// A check that takes longer counts as hung
     #[arg(long, value_name = "TIME", default_value = "30 s")]
     pub(crate) timeout: Span,
-}
-
-impl CheckArgs {
-    pub(crate) fn check(&self) -> &str {
-        given(self.check.as_deref())
-    }
 }
 
 /// A run that another tool has recorded.
@@ -303,6 +325,9 @@ pub(crate) struct ImportArgs {
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
     pub(crate) set: Vec<Set>,
+    /// A shell command that checks the state after a power cut
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) check: String,
     #[command(flatten)]
     pub(crate) checked: CheckArgs,
     /// The folder for the recording and all results, which must hold no other recording

@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
             })
         };
         whole.retain(|whole| !settled(whole));
-        Cut { at, unsettled, whole: whole.clone() }
+        Cut { at, unsettled, whole: whole.clone(), drives: Vec::new() }
     }
 }
 

@@ -15,14 +15,17 @@ impl Ino {
     pub(crate) const ROOT: Self = Self(1);
 }
 
+/// The number of a drive, from 0. Its journal is the part with the same number.
+pub(crate) type Drive = u32;
+
 /// One component of a path.
 pub(crate) type Name = Arc<str>;
 
 /// A part of the files that is kept or lost as a whole.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Atom {
-    /// The journal of a file system: how many of its entries have been committed.
-    Journal,
+    /// The journal of a drive's file system: how many of its entries have been committed.
+    Journal(Drive),
     /// An entry of a folder, where each is written by itself.
     Name(Ino, Name),
     /// The length of a file, where it may be written without the bytes.

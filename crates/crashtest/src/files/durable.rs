@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::atom::{Atom, Ino};
+use super::atom::{Atom, Drive, Ino};
 use super::history::{Event, FileHistory, Syncs};
 use crate::cut::{Cut, Flushes, Unsettled};
 
@@ -12,8 +12,8 @@ pub(crate) struct Walk<'a> {
     flushes: Flushes,
     at: usize,
     syncs_seen: usize,
-    /// The entry of the journal that is committed, and those after it.
-    entries: Vec<Option<u32>>,
+    /// The entry of each drive's journal that is committed, and those after it.
+    entries: Vec<Vec<Option<u32>>>,
     /// The versions that each part may have, the oldest first: those with one are left out.
     unsettled: BTreeMap<u32, Vec<Option<u32>>>,
     /// The newest version of each part.
@@ -28,13 +28,13 @@ pub(crate) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(crate) const fn new(history: &'a FileHistory, flushes: Flushes) -> Self {
+    pub(crate) fn new(history: &'a FileHistory, flushes: Flushes) -> Self {
         Self {
             history,
             flushes,
             at: 0,
             syncs_seen: 0,
-            entries: Vec::new(),
+            entries: vec![Vec::new(); history.drives() as usize],
             unsettled: BTreeMap::new(),
             newest: BTreeMap::new(),
             given_up: BTreeMap::new(),
@@ -51,16 +51,22 @@ impl<'a> Walk<'a> {
         }
         self.settle_preparation();
         let mut unsettled = Vec::new();
-        if self.entries.len() > 1 {
-            let versions = self.entries.iter().rev().copied().collect();
-            unsettled.push(Unsettled { atom: FileHistory::JOURNAL, versions });
+        for (drive, entries) in (0..).zip(&self.entries) {
+            if entries.len() > 1 {
+                let versions = entries.iter().rev().copied().collect();
+                unsettled.push(Unsettled { atom: drive, versions });
+            }
         }
         let parts = self.unsettled.iter().map(|(&atom, versions)| {
             let shown = self.shown(atom, versions);
             Unsettled { atom, versions: shown.into_iter().rev().collect() }
         });
         unsettled.extend(parts.filter(|part| part.versions.len() > 1));
-        Cut { at, unsettled, whole: Vec::new() }
+        let mut drives = Vec::new();
+        if self.history.drives() > 1 {
+            drives.extend(unsettled.iter().map(|part| self.history.drive_of_atom(part.atom)));
+        }
+        Cut { at, unsettled, whole: Vec::new(), drives }
     }
 
     /// The versions that differ: a length that a page below a durable end would bring is none.
@@ -93,7 +99,7 @@ impl<'a> Walk<'a> {
         let event = self.at as u32;
         self.at += 1;
         match &history.events()[event as usize] {
-            Event::Step { atoms, is_entry, touches } => {
+            Event::Step { atoms, is_entry, drive, touches } => {
                 for &atom in atoms {
                     self.change(atom, event);
                 }
@@ -104,10 +110,11 @@ impl<'a> Walk<'a> {
                     }
                 }
                 if *is_entry {
-                    if self.entries.is_empty() {
-                        self.entries.push(None);
+                    let entries = &mut self.entries[*drive as usize];
+                    if entries.is_empty() {
+                        entries.push(None);
                     }
-                    self.entries.push(Some(event));
+                    entries.push(Some(event));
                 }
             }
             Event::Sync { syncs, since, is_done } => self.sync(*syncs, *since, *is_done),
@@ -126,7 +133,7 @@ impl<'a> Walk<'a> {
     /// The file or folder that a part belongs to.
     fn owner(&self, atom: u32) -> Option<Ino> {
         match self.history.atom(atom)? {
-            Atom::Journal => None,
+            Atom::Journal(_) => None,
             Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) => Some(*ino),
         }
     }
@@ -141,7 +148,10 @@ impl<'a> Walk<'a> {
         }
         let ino = match syncs {
             Syncs::Everything if is_done => return self.settle_all(since),
-            Syncs::Everything => None,
+            Syncs::Drive(folder) if is_done => {
+                return self.settle_drive(self.history.drive_of(folder), since);
+            }
+            Syncs::Drive(_) | Syncs::Everything => None,
             Syncs::Whole(ino) | Syncs::Data(ino) => Some(ino),
         };
         let parts: Vec<u32> = match ino {
@@ -158,7 +168,8 @@ impl<'a> Walk<'a> {
         let last = ino.and_then(|ino| touched.get(&ino));
         let last = last.and_then(|events| events.iter().rfind(|event| **event < since)).copied();
         let needs = parts.into_iter().filter_map(|atom| self.settle(atom, since)).max();
-        self.commit(last.max(needs));
+        let drive = ino.map_or(0, |ino| self.history.drive_of(ino));
+        self.commit(drive, last.max(needs));
     }
 
     /// Makes the newest version of a part before event `since` durable. Returns the entry of the journal that it needs.
@@ -180,16 +191,26 @@ impl<'a> Walk<'a> {
     }
 
     fn settle_all(&mut self, since: u32) {
-        for atom in self.unsettled.keys().copied().collect::<Vec<_>>() {
-            self.settle(atom, since);
+        for drive in 0..self.history.drives() {
+            self.settle_drive(drive, since);
         }
-        let last = self.entries.iter().rfind(|entry| entry.is_some_and(|entry| entry < since));
-        self.commit(last.copied().flatten());
     }
 
-    /// The journal is committed up to entry `last`.
-    fn commit(&mut self, last: Option<u32>) {
-        let count = self.entries.partition_point(|entry| *entry <= last);
-        self.entries.drain(..count.saturating_sub(1));
+    fn settle_drive(&mut self, drive: Drive, since: u32) {
+        for atom in self.unsettled.keys().copied().collect::<Vec<_>>() {
+            if self.history.drive_of_atom(atom) == drive {
+                self.settle(atom, since);
+            }
+        }
+        let entries = &self.entries[drive as usize];
+        let last = entries.iter().rfind(|entry| entry.is_some_and(|entry| entry < since));
+        self.commit(drive, last.copied().flatten());
+    }
+
+    /// The journal of a drive is committed up to entry `last`.
+    fn commit(&mut self, drive: Drive, last: Option<u32>) {
+        let entries = &mut self.entries[drive as usize];
+        let count = entries.partition_point(|entry| *entry <= last);
+        entries.drain(..count.saturating_sub(1));
     }
 }

@@ -124,7 +124,7 @@ impl Inner {
         let words = match syncs {
             Syncs::Whole(_) => format!("fsync of {path}"),
             Syncs::Data(_) => format!("fdatasync of {path}"),
-            Syncs::Everything => "sync".to_owned(),
+            Syncs::Drive(_) | Syncs::Everything => "sync".to_owned(),
         };
         if let Some(history) = &mut self.history {
             let since = history.events().len() as u32;

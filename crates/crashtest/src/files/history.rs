@@ -1,5 +1,6 @@
 //! Changes that calls made to files, in order, and every version of each part.
 
+mod drives;
 mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
+use super::atom::{Atom, Cell, Drive, Ino, Length, Name, Page, Version};
 use super::rules::Persistence;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
 use crate::store::{Store, key_of};
@@ -20,6 +21,8 @@ pub(crate) enum Syncs {
     Whole(Ino),
     /// `fdatasync`.
     Data(Ino),
+    /// `syncfs`, or `sync`, on the drive of this folder.
+    Drive(Ino),
     /// `sync`, or `syncfs`.
     Everything,
 }
@@ -31,8 +34,9 @@ pub(crate) enum Event {
     Step {
         /// The parts that it changed.
         atoms: Vec<u32>,
-        /// It is an entry of the journal.
+        /// It is an entry of the journal of its drive.
         is_entry: bool,
+        drive: Drive,
         /// Files and folders whose own entry it changed; true if their bytes cannot be found without.
         touches: Vec<(Ino, bool)>,
     },
@@ -84,6 +88,8 @@ struct Diary {
 #[derive(Clone, Debug)]
 struct Inodes {
     kinds: BTreeMap<Ino, Kind>,
+    /// Drives of files and folders, by number; empty if there is one drive.
+    drives: Vec<Drive>,
     /// Where symbolic links lead.
     targets: BTreeMap<Ino, Arc<str>>,
     /// Every name that each has ever had.
@@ -100,7 +106,7 @@ struct Acks {
 /// Journal space for the bytes written last.
 #[derive(Clone, Debug, Default)]
 struct Growth {
-    last_entry: Option<u32>,
+    last_entry: Vec<Option<u32>>,
     /// The entry behind which the blocks of a page are entered.
     blocks: BTreeMap<(Ino, u32), Option<u32>>,
     /// The same of the length of a file.
@@ -110,9 +116,6 @@ struct Growth {
 }
 
 impl FileHistory {
-    /// The number of the journal.
-    pub(crate) const JOURNAL: u32 = 0;
-
     pub(crate) fn new(rules: Persistence) -> Self {
         Self {
             rules,
@@ -121,9 +124,10 @@ impl FileHistory {
             diary: Diary::default(),
             begin: 0,
             acks: Acks::default(),
-            atoms: vec![Atom::Journal],
+            atoms: vec![Atom::Journal(0)],
             inodes: Inodes {
                 kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
+                drives: Vec::new(),
                 targets: BTreeMap::new(),
                 places: BTreeMap::new(),
             },
@@ -134,7 +138,7 @@ impl FileHistory {
             cuts: BTreeMap::new(),
             brought: BTreeMap::new(),
             has_moved_folders: false,
-            growth: Growth::default(),
+            growth: Growth { last_entry: vec![None], ..Growth::default() },
         }
     }
 
@@ -234,14 +238,15 @@ impl FileHistory {
                 version.needs.max(version.value.end_needs)
             }
             Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
-            Atom::Journal | Atom::Name(..) => None,
+            Atom::Journal(_) | Atom::Name(..) => None,
         }
     }
 
     pub(crate) fn has_version(&self, atom: u32, event: u32) -> bool {
         match &self.atoms[atom as usize] {
-            Atom::Journal => {
-                matches!(self.events.get(event as usize), Some(Event::Step { is_entry: true, .. }))
+            Atom::Journal(of) => {
+                let step = self.events.get(event as usize);
+                matches!(step, Some(Event::Step { is_entry: true, drive, .. }) if drive == of)
             }
             Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
             Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
@@ -259,7 +264,9 @@ impl FileHistory {
 
     fn step(&mut self, words: &Arc<str>, step: Step) {
         let event = self.events.len() as u32;
-        let before = if self.rules.has_journal() { self.growth.last_entry } else { None };
+        let drive = self.place(&step);
+        let last_entry = self.growth.last_entry[drive as usize];
+        let before = if self.rules.has_journal() { last_entry } else { None };
         let (mut atoms, mut touches, mut is_entry) = (Vec::new(), Vec::new(), false);
         let mut whole_length = None;
         for effect in step {
@@ -305,12 +312,12 @@ impl FileHistory {
         }
         is_entry &= self.rules.has_journal();
         if is_entry {
-            self.growth.last_entry = Some(event);
+            self.growth.last_entry[drive as usize] = Some(event);
         }
-        self.push(Event::Step { atoms, is_entry, touches }, Arc::clone(words));
+        self.push(Event::Step { atoms, is_entry, drive, touches }, Arc::clone(words));
         if let Some((file, length)) = whole_length {
             let atoms = self.put_length(file, event + 1, before, length).into_iter().collect();
-            let step = Event::Step { atoms, is_entry: false, touches: Vec::new() };
+            let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
             self.push(step, Arc::clone(words));
         }
     }
@@ -434,6 +441,12 @@ impl FileHistory {
         if is_done && since as usize == self.events.len() {
             match syncs {
                 Syncs::Whole(file) | Syncs::Data(file) => drop(self.growth.growing.remove(&file)),
+                Syncs::Drive(folder) => {
+                    let drive = self.drive_of(folder);
+                    let mut growing = std::mem::take(&mut self.growth.growing);
+                    growing.retain(|file| self.drive_of(*file) != drive);
+                    self.growth.growing = growing;
+                }
                 Syncs::Everything => self.growth.growing.clear(),
             }
         }

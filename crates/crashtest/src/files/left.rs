@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::atom::{Atom, Cell, Ino, Length, Name, Page, Version};
+use super::atom::{Atom, Cell, Drive, Ino, Length, Name, Page, Version};
 use super::history::FileHistory;
 use super::step::{Kind, PAGE_BYTES};
 use crate::state::State;
@@ -28,8 +28,8 @@ pub(crate) struct Left {
 pub(crate) struct Choice {
     /// The last event before the cut.
     last: Option<u32>,
-    /// The last entry of the journal.
-    journal: Option<u32>,
+    /// The last entry of each drive's journal.
+    journals: Vec<Option<u32>>,
     lost: BTreeMap<u32, Option<u32>>,
     /// Names of folders that another name has, too: where each name is kept by itself, a moved folder may have two.
     hidden: BTreeSet<(Ino, Name)>,
@@ -47,8 +47,9 @@ impl Choice {
     pub(crate) fn new(history: &FileHistory, state: &State) -> Self {
         let last = state.at.checked_sub(1).map(|last| last as u32);
         let lost: BTreeMap<u32, Option<u32>> = state.lost.iter().copied().collect();
-        let journal = lost.get(&FileHistory::JOURNAL).copied().unwrap_or(last);
-        let mut choice = Self { last, journal, lost, hidden: BTreeSet::new() };
+        let journal = |drive: Drive| lost.get(&drive).copied().unwrap_or(last);
+        let journals = (0..history.drives()).map(journal).collect();
+        let mut choice = Self { last, journals, lost, hidden: BTreeSet::new() };
         if !history.rules().has_journal() && history.has_moved_folders() {
             choice.hidden = choice.second_names(history);
         }
@@ -74,6 +75,11 @@ impl Choice {
         hidden
     }
 
+    /// The last entry of the journal that a file or folder is in.
+    fn journal(&self, history: &FileHistory, ino: Ino) -> Option<u32> {
+        self.journals[history.drive_of(ino) as usize]
+    }
+
     /// The last event whose version of a part may be there.
     fn of(&self, atom: Option<u32>) -> Option<u32> {
         atom.and_then(|atom| self.lost.get(&atom).copied()).unwrap_or(self.last)
@@ -92,7 +98,9 @@ impl Choice {
     /// A number that differs where what a part shows differs.
     pub(crate) fn shows(&self, history: &FileHistory, part: &Atom) -> u128 {
         match part {
-            Atom::Journal => self.journal.map_or(0, |entry| 1 + u128::from(entry)),
+            Atom::Journal(drive) => {
+                self.journals[*drive as usize].map_or(0, |entry| 1 + u128::from(entry))
+            }
             Atom::Name(folder, name) => {
                 self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
             }
@@ -119,7 +127,8 @@ impl Choice {
         name: &Name,
         cell: &Cell<Option<Ino>>,
     ) -> Option<Ino> {
-        let last = if history.rules().has_journal() { self.journal } else { self.of(cell.atom) };
+        let has_journal = history.rules().has_journal();
+        let last = if has_journal { self.journal(history, folder) } else { self.of(cell.atom) };
         let ino = (*cell.at(last)?)?;
         let is_hidden = !self.hidden.is_empty() && self.hidden.contains(&(folder, name.clone()));
         (!is_hidden).then_some(ino)
@@ -136,75 +145,89 @@ impl Choice {
 
     /// The length of a file.
     pub(crate) fn length(&self, history: &FileHistory, file: Ino) -> u64 {
-        let Some(cell) = history.length(file) else { return 0 };
-        let chosen = cell.up_to(self.of(cell.atom));
-        if !history.rules().has_journal() {
-            return chosen.last().map_or(0, |version| version.value.bytes);
-        }
-        let set = cell.up_to(self.journal).iter().rfind(|version| !version.value.is_grown);
-        let (set, bytes) = set.map_or((None, 0), |set| (Some(set.event), set.value.bytes));
-        if history.rules().has_lengths_alone() {
-            let brought = history.brought(file, self.journal);
-            let may = |version: &&Version<Length>| {
-                version.value.is_grown && Some(version.event) > set && version.needs <= self.journal
-            };
-            let grown = chosen.iter().rfind(may);
-            let least = cell.up_to(brought).iter().rfind(may);
-            let newest = grown.into_iter().chain(least).max_by_key(|version| version.event);
-            return newest.map_or(bytes, |version| version.value.bytes);
+        if let Some(bytes) = self.length_alone(history, file) {
+            return bytes;
         }
         // Sizes follow bytes: no page brings one that is not written, and the last of them may be missing.
-        let last = self.of(cell.atom);
+        let last = self.of(history.length(file).and_then(|cell| cell.atom));
+        let (set, bytes) = self.set(history, file);
         let pages = history.pages(file).into_iter().flatten();
-        let ends = pages.filter_map(|(_, cell)| self.page_end(history, cell, last, set));
+        let ends = pages.filter_map(|(_, cell)| self.page_end(history, (file, cell), last, set));
         ends.max().unwrap_or(0).max(bytes)
+    }
+
+    /// The length of a file by rules with which no page brings one.
+    pub(crate) fn length_alone(&self, history: &FileHistory, file: Ino) -> Option<u64> {
+        let Some(cell) = history.length(file) else { return Some(0) };
+        let chosen = cell.up_to(self.of(cell.atom));
+        if !history.rules().has_journal() {
+            return Some(chosen.last().map_or(0, |version| version.value.bytes));
+        }
+        if !history.rules().has_lengths_alone() {
+            return None;
+        }
+        let (journal, (set, bytes)) = (self.journal(history, file), self.set(history, file));
+        let brought = history.brought(file, journal);
+        let may = |version: &&Version<Length>| {
+            version.value.is_grown && Some(version.event) > set && version.needs <= journal
+        };
+        let grown = chosen.iter().rfind(may);
+        let least = cell.up_to(brought).iter().rfind(may);
+        let newest = grown.into_iter().chain(least).max_by_key(|version| version.event);
+        Some(newest.map_or(bytes, |version| version.value.bytes))
+    }
+
+    /// The last call in the journal that has set the length of a file, and that length.
+    pub(crate) fn set(&self, history: &FileHistory, file: Ino) -> (Option<u32>, u64) {
+        let settled = history.length(file).map(|cell| cell.up_to(self.journal(history, file)));
+        let set = settled.and_then(|all| all.iter().rfind(|version| !version.value.is_grown));
+        set.map_or((None, 0), |set| (Some(set.event), set.value.bytes))
     }
 
     /// The length that a page brings, where sizes follow bytes: the last length no later than `last` and behind `set`.
     fn page_end(
         &self,
         history: &FileHistory,
-        cell: &Cell<Page>,
+        (file, cell): (Ino, &Cell<Page>),
         last: Option<u32>,
         set: Option<u32>,
     ) -> Option<u64> {
-        let version = self.page_version(history, &cell.versions, cell.atom)?;
+        let journal = self.journal(history, file);
+        let version = self.page_version(history, file, cell)?;
         let with_length = |it: &&Version<Page>| {
-            it.value.end_needs <= self.journal && it.needs <= self.journal && Some(it.event) > set
+            it.value.end_needs <= journal && it.needs <= journal && Some(it.event) > set
         };
         let sized = cell.up_to(last.min(Some(version.event)));
         Some(sized.iter().rfind(with_length)?.value.end)
     }
 
     /// The length that a page adds to its file, where sizes follow bytes; the cost depends on the page alone.
-    fn brought_by(&self, history: &FileHistory, file: Ino, page: u32) -> Option<u64> {
+    pub(crate) fn brought_by(&self, history: &FileHistory, file: Ino, page: u32) -> Option<u64> {
         if !history.rules().has_journal() || history.rules().has_lengths_alone() {
             return None;
         }
-        let length = history.length(file)?;
-        let set = length.up_to(self.journal).iter().rfind(|version| !version.value.is_grown);
+        let last = self.of(history.length(file)?.atom);
         let cell = history.pages(file)?.get(&page)?;
-        self.page_end(history, cell, self.of(length.atom), set.map(|set| set.event))
+        self.page_end(history, (file, cell), last, self.set(history, file).0)
     }
 
     /// The version of a page that is there.
     fn page_version<'a>(
         &self,
         history: &FileHistory,
-        versions: &'a [Version<Page>],
-        atom: Option<u32>,
+        file: Ino,
+        cell: &'a Cell<Page>,
     ) -> Option<&'a Version<Page>> {
-        let chosen = self.of(atom)?;
-        let count = versions.partition_point(|version| version.event <= chosen);
-        let is_there =
-            |it: &&Version<Page>| !history.rules().has_journal() || it.needs <= self.journal;
-        versions[..count].iter().rfind(is_there)
+        let chosen = self.of(cell.atom)?;
+        let journal = self.journal(history, file);
+        let is_there = |it: &&Version<Page>| !history.rules().has_journal() || it.needs <= journal;
+        cell.up_to(Some(chosen)).iter().rfind(is_there)
     }
 
     /// The last event whose change of the length counts for the bytes of a file.
     fn last_set(&self, history: &FileHistory, file: Ino) -> Option<u32> {
         if history.rules().has_journal() {
-            return self.journal;
+            return self.journal(history, file);
         }
         self.of(history.length(file).and_then(|cell| cell.atom))
     }
@@ -212,12 +235,27 @@ impl Choice {
     /// The content of a page; `None` if it is zeroes.
     pub(crate) fn page(&self, history: &FileHistory, file: Ino, page: u32) -> Option<PageLeft> {
         let cell = history.pages(file)?.get(&page)?;
-        let version = self.page_version(history, &cell.versions, cell.atom)?;
+        let version = self.page_version(history, file, cell)?;
         let begin = u64::from(page) * PAGE_BYTES;
         let cut = history.shortest(file, version.event, self.last_set(history, file));
         let kept_bytes = cut.saturating_sub(begin).min(PAGE_BYTES);
         let content = version.value.content;
         (kept_bytes > 0 && content != Content::ZEROES).then_some(PageLeft { content, kept_bytes })
+    }
+
+    /// The bytes of a page of a file that is so long; nothing if they are zeroes.
+    pub(crate) fn page_bytes(
+        &self,
+        history: &FileHistory,
+        (file, page): (Ino, u32),
+        length: u64,
+    ) -> Option<Vec<u8>> {
+        let PageLeft { content, kept_bytes } = self.page(history, file, page)?;
+        let begin = u64::from(page) * PAGE_BYTES;
+        let kept = kept_bytes.min(length.saturating_sub(begin)) as usize;
+        let mut bytes = history.store().bytes(content).to_vec();
+        bytes[kept..].fill(0);
+        Some(bytes)
     }
 }
 
@@ -225,6 +263,15 @@ impl Left {
     pub(crate) fn new(history: Arc<FileHistory>, state: &State) -> Self {
         let is = Choice::new(&history, state);
         Self { history, is, lengths: RefCell::default() }
+    }
+
+    /// How many drives there are.
+    pub(crate) fn drives(&self) -> u32 {
+        self.history.drives()
+    }
+
+    pub(crate) fn drive_of(&self, ino: Ino) -> Drive {
+        self.history.drive_of(ino)
     }
 
     /// The first number that no file has.
@@ -274,11 +321,7 @@ impl Left {
 
     /// The bytes of a page; nothing if they are zeroes.
     pub(crate) fn bytes(&self, file: Ino, page: u32) -> Option<Arc<[u8]>> {
-        let PageLeft { content, kept_bytes } = self.is.page(&self.history, file, page)?;
-        let begin = u64::from(page) * PAGE_BYTES;
-        let kept = kept_bytes.min(self.length(file).saturating_sub(begin)) as usize;
-        let mut bytes = self.history.store().bytes(content).to_vec();
-        bytes[kept..].fill(0);
+        let bytes = self.is.page_bytes(&self.history, (file, page), self.length(file))?;
         Some(bytes.into())
     }
 }

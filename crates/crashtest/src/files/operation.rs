@@ -154,6 +154,8 @@ pub(crate) struct Owner {
 pub(crate) enum Entry {
     Did(Operation),
     Synced(Syncs),
+    /// So many folders of the top are drives. The first entry, if there is one.
+    Drives(u32),
     /// It failed: what it was for is given up.
     SyncFailed(Syncs),
     Acknowledged(String),

@@ -25,6 +25,7 @@ pub(crate) fn record_files(
     let (room, path) = (session.room(), session.files_recording());
     let scripts = Scripts::new(session, plan)?;
     let served = Served::recorded(Recorder::create(&path)?);
+    served.make_drives(plan.drives).map_err(CrashError::io(&path))?;
     let folder = served.mount(&room.mnt()).map_err(CrashError::io(room.mnt()))?;
     let acks =
         Mount::new(&room.view(), Acks(served.clone())).map_err(CrashError::io(room.view()))?;
@@ -35,6 +36,7 @@ pub(crate) fn record_files(
             ("LEYDEN_MOUNT", room.mnt().into_os_string()),
             ("LEYDEN_ACK", room.view().join("marks").into_os_string()),
             ("LEYDEN_TMP", room.scratch().into_os_string()),
+            ("LEYDEN_DRIVES", plan.drives.to_string().into()),
         ]
     };
     let worked = scripts_run(&scripts, plan, &served, environment);

@@ -22,6 +22,8 @@ pub(super) const HEAD: &str = "{\"leyden\":\"recording of files\",\"version\":1}
 /// Bytes of a line, and of a write, at most.
 const LINE_MOST: u64 = 1 << 20;
 const WRITE_MOST: u32 = 1 << 24;
+/// Drives that share a recording at most.
+pub const DRIVES_MOST: u32 = 16;
 
 /// An entry with its time, and how many bytes follow.
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,15 +100,24 @@ pub(crate) fn read(path: &Path, rules: Persistence) -> Result<RecordedFiles, Cra
 }
 
 /// As [`read`], from anywhere; the error is without the path.
-pub(crate) fn read_from(
+pub(crate) fn read_from(from: impl BufRead, rules: Persistence) -> Result<RecordedFiles, String> {
+    let mut again = Again::new(rules);
+    each(from, |time_ns, entry, data| {
+        again.history.set_time(time_ns);
+        again.entry(entry, data)
+    })?;
+    Ok(RecordedFiles { history: again.history, owners: again.owners })
+}
+
+/// Calls `take` with each entry up to the end of the work: its time, and its bytes.
+pub(super) fn each(
     mut from: impl BufRead,
-    rules: Persistence,
-) -> Result<RecordedFiles, String> {
+    mut take: impl FnMut(u64, Entry, &[u8]) -> io::Result<()>,
+) -> Result<(), String> {
     let mut number = 1;
     if line(&mut from)?.as_deref() != Some(HEAD.as_bytes()) {
         return Err("this is no recording of files, or one of another version".to_owned());
     }
-    let mut again = Again::new(rules);
     loop {
         number += 1;
         let at = |problem: String| format!("line {number}: {problem}");
@@ -124,10 +135,9 @@ pub(crate) fn read_from(
             return Err(at("its bytes are missing".to_owned()));
         }
         if entry == Entry::Ended {
-            return Ok(RecordedFiles { history: again.history, owners: again.owners });
+            return Ok(());
         }
-        again.history.set_time(time_ns);
-        again.entry(entry, &data).map_err(|error| at(error.to_string()))?;
+        take(time_ns, entry, &data).map_err(|error| at(error.to_string()))?;
     }
 }
 
@@ -144,8 +154,8 @@ fn line(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, String> {
 }
 
 /// Does again what was recorded.
-struct Again {
-    tree: Tree,
+pub(super) struct Again {
+    pub(super) tree: Tree,
     history: FileHistory,
     owners: BTreeMap<Ino, Owner>,
     /// The last name of each file and folder.
@@ -153,14 +163,15 @@ struct Again {
 }
 
 impl Again {
-    fn new(rules: Persistence) -> Self {
+    pub(super) fn new(rules: Persistence) -> Self {
         let history = FileHistory::new(rules);
         Self { tree: Tree::new(), history, owners: BTreeMap::new(), names: BTreeMap::new() }
     }
 
-    fn entry(&mut self, entry: Entry, data: &[u8]) -> io::Result<()> {
+    pub(super) fn entry(&mut self, entry: Entry, data: &[u8]) -> io::Result<()> {
         match entry {
             Entry::Did(operation) => return self.operation(&operation, data),
+            Entry::Drives(count) => return self.drives(count),
             Entry::Synced(syncs) => self.sync(syncs, true)?,
             Entry::SyncFailed(syncs) => self.sync(syncs, false)?,
             Entry::Acknowledged(text) => self.history.acknowledge(&text),
@@ -177,11 +188,29 @@ impl Again {
             Syncs::Data(ino) => {
                 format!("fdatasync of {}", self.path(self.tree.there(ino)?))
             }
+            Syncs::Drive(folder) => {
+                format!("sync of drive {}", self.path(self.tree.there(folder)?))
+            }
             Syncs::Everything => "sync".to_owned(),
         };
         let words = if is_done { words } else { format!("failed {words}") };
         let since = self.history.events().len() as u32;
         self.history.sync(&words, syncs, since, is_done);
+        Ok(())
+    }
+
+    fn drives(&mut self, count: u32) -> io::Result<()> {
+        if !(2..=DRIVES_MOST).contains(&count) || self.history.event_count() > 0 {
+            let problem = format!("2 to {DRIVES_MOST} drives stand at the beginning");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
+        let made = self.tree.make_drives(count)?;
+        let folders: Vec<Ino> = made.iter().map(|(folder, _)| *folder).collect();
+        self.history.set_drives(&folders);
+        for (number, (folder, steps)) in (1..).zip(made) {
+            self.name(Some(folder), Ino::ROOT, &format!("{number}"));
+            self.history.call(&format!("drive {number}"), steps);
+        }
         Ok(())
     }
 
@@ -221,7 +250,7 @@ impl Again {
     }
 
     /// A path below the folder that was recorded; of something that has lost its name, the last one.
-    fn path(&self, ino: Ino) -> String {
+    pub(super) fn path(&self, ino: Ino) -> String {
         let mut parts = Vec::new();
         let mut at = ino;
         // A damaged recording may move folders around in circles.

@@ -92,6 +92,16 @@ impl Served {
         })))
     }
 
+    /// Makes its top hold so many drives, if there is more than one.
+    pub(crate) fn make_drives(&self, count: u32) -> io::Result<()> {
+        let mut shown = self.lock();
+        if count > 1 {
+            shown.tree.make_drives(count)?;
+            shown.note(Entry::Drives(count), &[]);
+        }
+        Ok(())
+    }
+
     /// Mounts it, until the session is dropped.
     pub(crate) fn mount(&self, folder: &Path) -> io::Result<BackgroundSession> {
         let mut config = Config::default();
@@ -232,9 +242,11 @@ impl Shown {
         begun
     }
 
-    /// `sync(2)`, which cannot fail.
-    pub(super) fn sync_all(&mut self) {
-        self.note(Entry::Synced(Syncs::Everything), &[]);
+    /// `sync(2)` or `syncfs(2)`, which cannot fail, on something with this path below the top: its drive is synced, or all.
+    pub(super) fn sync_all(&mut self, on: &Path) {
+        let drive = on.iter().next().and_then(|name| self.tree.lookup(Ino::ROOT, name.to_str()?));
+        let drive = drive.filter(|_| self.tree.drives() > 1);
+        self.note(Entry::Synced(drive.map_or(Syncs::Everything, Syncs::Drive)), &[]);
     }
 
     fn note(&mut self, entry: Entry, data: &[u8]) {

@@ -73,8 +73,9 @@ impl History for FileHistory {
             let part = self.atom(atom).expect("a part of the history");
             let before = is.shows(self, part);
             is.put_back(atom);
-            let is_lost =
-                *part == Atom::Journal || is_hiding(part) || before != is.shows(self, part);
+            let is_lost = matches!(part, Atom::Journal(_))
+                || is_hiding(part)
+                || before != is.shows(self, part);
             if is_lost {
                 is.lose(atom, event);
             }

@@ -118,8 +118,8 @@ fn listen(listeners: &Receiver<OwnedFd>, served: &Served, folder: &Path) {
             Err(Errno::EINTR | Errno::ENOENT) => continue,
             Err(_) => return,
         }
-        if is_meant(&notice, folder) {
-            record(served, folder);
+        if let Some(on) = synced(&notice, folder) {
+            record(served, folder, &on);
         }
         // The call continues: to other file systems it still applies.
         let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
@@ -129,22 +129,28 @@ fn listen(listeners: &Receiver<OwnedFd>, served: &Served, folder: &Path) {
     }
 }
 
-/// Whether a call syncs the folder: all file systems, or the one that it is on.
-fn is_meant(notice: &libc::seccomp_notif, folder: &Path) -> bool {
-    if i64::from(notice.data.nr) == libc::SYS_sync {
-        return true;
-    }
-    let of_call = PathBuf::from(format!("/proc/{}/fd/{}", notice.pid, notice.data.args[0]));
+/// A path below the folder that a call syncs, where the caller has it: all file systems of the caller's machine, whose drive
+/// it works on, or the one of a descriptor. None if the folder is not meant.
+fn synced(notice: &libc::seccomp_notif, folder: &Path) -> Option<PathBuf> {
+    let is_all = i64::from(notice.data.nr) == libc::SYS_sync;
+    let of = if is_all { "cwd".to_owned() } else { format!("fd/{}", notice.data.args[0]) };
+    let of_call = PathBuf::from(format!("/proc/{}/{of}", notice.pid));
     let device = |path: &Path| path.metadata().map(|metadata| metadata.dev()).ok();
-    device(&of_call).is_some_and(|of_call| device(folder) == Some(of_call))
+    let is_there = device(&of_call).is_some_and(|of_call| device(folder) == Some(of_call));
+    if !is_there {
+        return is_all.then(PathBuf::new);
+    }
+    let path = of_call.read_link().ok();
+    let below = path.and_then(|path| path.strip_prefix(folder).map(Path::to_owned).ok());
+    Some(below.unwrap_or_default())
 }
 
-fn record(served: &Served, folder: &Path) {
+fn record(served: &Served, folder: &Path, on: &Path) {
     // Writes to memory maps come first: the kernel asks for them now, and waits for no answer. A
     // request behind them is answered behind them. Without maps there is nothing to write.
     let _ = File::open(folder).map(|folder| {
         let _ = nix::unistd::syncfs(&folder);
         folder.metadata()
     });
-    served.lock().sync_all();
+    served.lock().sync_all(on);
 }

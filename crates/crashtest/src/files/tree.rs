@@ -3,6 +3,8 @@
 //! The changes by a call come back as *steps*: parts that a power cut keeps or loses each by
 //! itself, in order.
 
+mod names;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -10,7 +12,8 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::atom::{Ino, Name};
+pub(super) use self::names::check_name;
+use super::atom::{Drive, Ino, Name};
 use super::left::Left;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
 
@@ -39,12 +42,15 @@ struct Node {
     is_cut: bool,
     /// Names that it has.
     links: u32,
+    drive: Drive,
 }
 
 /// Folders and files, over what a power cut has left if that is where they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     base: Option<Left>,
+    /// How many drives there are.
+    drives: u32,
     nodes: BTreeMap<Ino, Node>,
     /// Names that differ from those of the base.
     names: BTreeMap<Ino, BTreeMap<Name, Option<Ino>>>,
@@ -57,9 +63,10 @@ pub(crate) struct Tree {
 impl Tree {
     /// An empty folder.
     pub(crate) fn new() -> Self {
-        let root = Node { kind: Kind::Folder, bytes: 0, is_cut: false, links: 1 };
+        let root = Node { kind: Kind::Folder, bytes: 0, is_cut: false, links: 1, drive: 0 };
         Self {
             base: None,
+            drives: 1,
             nodes: BTreeMap::from([(Ino::ROOT, root)]),
             names: BTreeMap::new(),
             pages: BTreeMap::new(),
@@ -70,8 +77,8 @@ impl Tree {
 
     /// The tree that a power cut has left.
     pub(crate) fn over(left: Left) -> Self {
-        let next = left.next_ino();
-        Self { base: Some(left), nodes: BTreeMap::new(), next, ..Self::new() }
+        let (next, drives) = (left.next_ino(), left.drives());
+        Self { base: Some(left), drives, nodes: BTreeMap::new(), next, ..Self::new() }
     }
 
     fn node(&self, ino: Ino) -> Node {
@@ -80,7 +87,7 @@ impl Tree {
         }
         let left = self.base.as_ref().expect("a number that was given");
         let (kind, bytes, links) = (left.kind(ino), left.length(ino), left.links(ino));
-        Node { kind, bytes, is_cut: false, links }
+        Node { kind, bytes, is_cut: false, links, drive: left.drive_of(ino) }
     }
 
     /// Whether there is, or was, something with this number.
@@ -345,151 +352,4 @@ impl Tree {
         self.nodes.insert(file, node);
         vec![vec![Effect::Brings { file }]]
     }
-
-    fn name_change(&mut self, folder: Ino, name: &str, holds: Option<Ino>) -> Effect {
-        let held = self.lookup(folder, name);
-        for (ino, is_new) in [(held, false), (holds, true)] {
-            if let Some(ino) = ino {
-                let mut node = self.node(ino);
-                node.links = if is_new { node.links + 1 } else { node.links.saturating_sub(1) };
-                self.nodes.insert(ino, node);
-            }
-        }
-        let name: Name = name.into();
-        self.names.entry(folder).or_default().insert(name.clone(), holds);
-        Effect::Name { folder, name, held, holds }
-    }
-
-    /// A new file or folder.
-    pub(crate) fn create(
-        &mut self,
-        folder: Ino,
-        name: &str,
-        kind: Kind,
-    ) -> io::Result<(Ino, Vec<Step>)> {
-        check_name(name)?;
-        if self.lookup(folder, name).is_some() {
-            return Err(Errno::EEXIST.into());
-        }
-        let ino = Ino(self.next);
-        self.next += 1;
-        self.nodes.insert(ino, Node { kind, bytes: 0, is_cut: false, links: 0 });
-        let step = vec![Effect::Born { ino, kind }, self.name_change(folder, name, Some(ino))];
-        Ok((ino, vec![step]))
-    }
-
-    /// A new symbolic link.
-    pub(crate) fn symlink(
-        &mut self,
-        folder: Ino,
-        name: &str,
-        target: &str,
-    ) -> io::Result<(Ino, Vec<Step>)> {
-        if target.is_empty() {
-            return Err(Errno::ENOENT.into());
-        }
-        let (link, mut steps) = self.create(folder, name, Kind::Symlink)?;
-        let target: Arc<str> = target.into();
-        self.targets.insert(link, Arc::clone(&target));
-        steps[0].push(Effect::Target { link, target });
-        Ok((link, steps))
-    }
-
-    /// A further name of a file.
-    pub(crate) fn link(&mut self, file: Ino, folder: Ino, name: &str) -> io::Result<Vec<Step>> {
-        check_name(name)?;
-        if self.lookup(folder, name).is_some() {
-            return Err(Errno::EEXIST.into());
-        }
-        if self.kind(file) == Kind::Folder {
-            return Err(Errno::EPERM.into());
-        }
-        Ok(vec![vec![self.name_change(folder, name, Some(file))]])
-    }
-
-    /// Whether a call that expects this kind may take the name of `ino` away.
-    fn check_removal(&self, ino: Ino, expected: Kind) -> io::Result<()> {
-        match (expected, self.kind(ino)) {
-            (Kind::File | Kind::Symlink, Kind::Folder) => Err(Errno::EISDIR.into()),
-            (Kind::Folder, Kind::File | Kind::Symlink) => Err(Errno::ENOTDIR.into()),
-            (Kind::Folder, Kind::Folder) if !self.entries(ino).is_empty() => {
-                Err(Errno::ENOTEMPTY.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Takes the name of a file, or of an empty folder, away.
-    pub(crate) fn remove(&mut self, folder: Ino, name: &str, kind: Kind) -> io::Result<Vec<Step>> {
-        let ino = self.lookup(folder, name).ok_or(Errno::ENOENT)?;
-        self.check_removal(ino, kind)?;
-        Ok(vec![vec![self.name_change(folder, name, None)]])
-    }
-
-    /// Changes a name, in one step.
-    pub(crate) fn rename(
-        &mut self,
-        from: (Ino, &str),
-        to: (Ino, &str),
-        how: Renaming,
-    ) -> io::Result<Vec<Step>> {
-        check_name(to.1)?;
-        let moved = self.lookup(from.0, from.1).ok_or(Errno::ENOENT)?;
-        let replaced = self.lookup(to.0, to.1);
-        if how == Renaming::New && replaced.is_some() {
-            return Err(Errno::EEXIST.into());
-        }
-        if self.is_below(to.0, moved) {
-            return Err(Errno::EINVAL.into()); // a folder into itself
-        }
-        if how == Renaming::Exchange {
-            let other = replaced.ok_or(Errno::ENOENT)?;
-            if self.is_below(from.0, other) {
-                return Err(Errno::EINVAL.into());
-            }
-            let there = self.name_change(to.0, to.1, Some(moved));
-            return Ok(vec![vec![there, self.name_change(from.0, from.1, Some(other))]]);
-        }
-        if replaced == Some(moved) {
-            return Ok(Vec::new()); // two names of one file: rename(2) does nothing
-        }
-        if replaced.is_some_and(|replaced| self.is_below(from.0, replaced)) {
-            return Err(Errno::ENOTEMPTY.into()); // a folder that it lies in
-        }
-        if let Some(replaced) = replaced {
-            self.check_removal(replaced, self.kind(moved))?;
-        }
-        let mut step =
-            vec![self.name_change(from.0, from.1, None), self.name_change(to.0, to.1, Some(moved))];
-        if replaced.is_some() && self.kind(moved) == Kind::File {
-            step.push(Effect::Brings { file: moved });
-        }
-        Ok(vec![step])
-    }
-
-    /// Whether `folder` is `top`, or lies in it.
-    fn is_below(&self, folder: Ino, top: Ino) -> bool {
-        // Without recursion: folders may be nested deeper than a stack is.
-        let mut folders = vec![top];
-        while let Some(at) = folders.pop() {
-            if at == folder {
-                return true;
-            }
-            if self.kind(at) == Kind::Folder {
-                let entries = self.entries(at);
-                folders.extend(entries.into_values().filter(|ino| self.kind(*ino) == Kind::Folder));
-            }
-        }
-        false
-    }
-}
-
-pub(super) fn check_name(name: &str) -> io::Result<()> {
-    if name.len() > NAME_MOST {
-        return Err(Errno::ENAMETOOLONG.into());
-    }
-    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
-        return Err(Errno::EINVAL.into());
-    }
-    Ok(())
 }

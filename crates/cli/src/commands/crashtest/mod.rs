@@ -36,7 +36,7 @@ const SHRINK_TRIES: u32 = 40;
 
 pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure> {
     let Some(command) = &args.command else {
-        if args.record.files.is_some() {
+        if args.record.rules().is_some() {
             files::refuse(&args.run.common, Some(&args.run))?;
         }
         let session = recordings::record(&args.record, cancel)?;

@@ -1,5 +1,7 @@
 //! The page of a crash test of files.
 
+use std::fmt::Write as _;
+
 use leyden_crashtest::{FileHistory, History as _, Plan, RunVerdict, Seed, Session, Summary};
 use leyden_report::format::{count, seconds};
 use leyden_report::{CrashFinding, CrashModel, CrashRun, CrashTestPage};
@@ -52,10 +54,14 @@ fn facts(
         count(summary.acks as u64)
     );
     let rules = summary.files.unwrap_or_default().name();
-    let kept = format!(
+    let mut kept = format!(
         "as {rules} keeps them; {} B of a file are kept or lost as a whole",
         count(u64::from(summary.atom_bytes))
     );
+    if history.drives() > 1 {
+        let drives = history.drives();
+        let _ = write!(kept, "; on {drives} drives, of which all or some lose power"); // no I/O
+    }
     let mut facts = vec![
         ("Work", plan.work.clone()),
         ("Check", plan.check.clone()),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use leyden_crashtest::{
-    Access, History as _, Imported, NO_FS, Persistence, Plan, Pool, RecordPlan, Session, fit,
+    Access, History as _, Imported, Kit, NO_FS, Persistence, Plan, Pool, RecordPlan, Session, fit,
 };
 use leyden_report::format::count;
 use leyden_serve::Pace;
@@ -13,6 +13,7 @@ use leyden_sim::Bytes;
 
 use super::doctor::{self, Purpose};
 use super::kept::{failure, unrecorded};
+use super::kits::{self, Scripts};
 use super::{launcher, tell};
 use crate::args::crashtest::{CheckArgs, ImportArgs, RecordArgs};
 use crate::commands::image::drive_of;
@@ -26,27 +27,29 @@ const SILENT: &str = "the work acknowledged nothing: only that its data is consi
 
 /// Records a run.
 pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
-    if let Some(rules) = args.files {
-        return record_files(args, rules.into(), cancel);
+    let kit = kits::wanted(args)?;
+    if let Some(rules) = args.rules() {
+        return record_files(args, kit, rules, cancel);
     }
     let access = Access::of_drive(false);
     doctor::check(&args.checked.fs, access, Purpose::Record)?;
     let (mut drive, _) = drive_of(args.drive(), &args.set, None, args.drive().to_owned())?;
-    fit(&mut drive.device, args.size.get()).map_err(failure)?;
-    let plan = Plan {
-        mkfs: args.mkfs.clone(),
-        faults: args.fault.clone(),
-        setup: args.setup.clone(),
-        ack_prefix: args.ack_lines.clone(),
-        ..plan(&args.checked, args.work(), args.size.get(), args.sector)?
-    };
+    let size_bytes = kits::size_bytes(args, kit);
+    fit(&mut drive.device, size_bytes).map_err(failure)?;
     let speed = match args.pace.pace() {
         Pace::Times(speed) => Some(speed),
         Pace::Untimed => None,
     };
     let was_there = args.out().exists();
     let session = Session::create_new(args.out()).map_err(failure)?;
-    let base = args.base.as_deref().map(|base| base_of(base, args.size.get())).transpose()?;
+    let scripts = kits::scripts(args, kit, &session)?;
+    let plan = Plan {
+        mkfs: args.mkfs.clone(),
+        faults: args.fault.clone(),
+        ack_prefix: args.ack_lines.clone(),
+        ..plan(&args.checked, scripts, size_bytes, args.sector)
+    };
+    let base = args.base.as_deref().map(|base| base_of(base, size_bytes)).transpose()?;
     let plan = RecordPlan { drive, speed, base, plan };
     let bytes = Pool::record(&session, &launcher(), &plan, access, cancel).map_err(|error| {
         let failed = unrecorded(error);
@@ -69,19 +72,21 @@ pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Fail
 /// Records calls on files.
 fn record_files(
     args: &RecordArgs,
+    kit: Option<&Kit>,
     rules: Persistence,
     cancel: &Cancel,
 ) -> Result<Session, Failure> {
     doctor::check(NO_FS, Access::Folder, Purpose::Record)?;
+    let session = Session::create_new(args.out()).map_err(failure)?;
+    let scripts = kits::scripts(args, kit, &session)?;
     let plan = Plan {
         fs: NO_FS.to_owned(),
         files: Some(rules),
+        drives: scripts.drives,
         faults: args.fault.clone(),
-        setup: args.setup.clone(),
         ack_prefix: args.ack_lines.clone(),
-        ..plan(&args.checked, args.work(), 0, 0)?
+        ..plan(&args.checked, scripts, 0, 0)
     };
-    let session = Session::create_new(args.out()).map_err(failure)?;
     let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(unrecorded)?;
     let history = session.files().map_err(failure)?;
     if history.acks().is_empty() {
@@ -126,10 +131,19 @@ pub(super) fn import(args: &ImportArgs) -> Result<(), Failure> {
     }
     let (mut drive, _) = drive_of(&args.drive, &args.set, None, args.drive.clone())?;
     fit(&mut drive.device, size_bytes).map_err(failure)?;
-    let work = format!("imported from {}", args.log.display());
+    let scripts = Scripts {
+        setup: None,
+        work: format!("imported from {}", args.log.display()),
+        check: args.check.clone(),
+        is_server: args.checked.check_server,
+        cwd: std::env::current_dir().map_err(Failure::io)?,
+        drives: 1,
+    };
     // The sectors are the log's; 512 bytes are no more than any has.
-    let plan = plan(&args.checked, &work, size_bytes, 512)?;
-    let plan = Plan { ack_prefix: args.ack_lines.clone(), ..plan };
+    let plan = Plan {
+        ack_prefix: args.ack_lines.clone(),
+        ..plan(&args.checked, scripts, size_bytes, 512)
+    };
     let session = Session::create_new(&args.out).map_err(failure)?;
     let begin = args.begin.as_deref();
     let imported = Imported { drive, plan, log: &log, base: base.as_ref(), begin };
@@ -159,27 +173,23 @@ pub(super) fn export(session: &Session, log: &Path, base: Option<&Path>) -> Resu
 }
 
 /// The plan that all runs share.
-fn plan(
-    checked: &CheckArgs,
-    work: &str,
-    size_bytes: u64,
-    sector_bytes: u32,
-) -> Result<Plan, Failure> {
-    Ok(Plan {
+fn plan(checked: &CheckArgs, scripts: Scripts, size_bytes: u64, sector_bytes: u32) -> Plan {
+    Plan {
         fs: checked.fs.clone(),
         mkfs: Vec::new(),
         mount_options: checked.options.clone(),
         size_bytes,
         sector_bytes,
-        setup: None,
-        work: work.to_owned(),
+        setup: scripts.setup,
+        work: scripts.work,
         ack_prefix: None,
-        check: checked.check().to_owned(),
-        is_check_server: checked.check_server,
+        check: scripts.check,
+        is_check_server: scripts.is_server,
         fsck: checked.fsck,
         timeout_ms: checked.timeout.as_ns() / 1_000_000,
-        cwd: std::env::current_dir().map_err(Failure::io)?,
+        cwd: scripts.cwd,
         faults: Vec::new(),
         files: None,
-    })
+        drives: 1,
+    }
 }

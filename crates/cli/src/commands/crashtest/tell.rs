@@ -30,8 +30,12 @@ pub(super) fn recorded(timeline: &Timeline, length_bytes: u64) -> String {
 
 /// A recorded run of files in a line.
 pub(super) fn recorded_files(history: &FileHistory, length_bytes: u64) -> String {
+    let drives = match history.drives() {
+        1 => String::new(),
+        drives => format!(" of {drives} drives"),
+    };
     format!(
-        "recorded {}, {} and {}: {}",
+        "recorded {}{drives}, {} and {}: {}",
         counted(history.event_count(), "event"),
         counted(history.syncs().len(), "sync"),
         counted(history.acks().len(), "acknowledgement"),

@@ -115,7 +115,7 @@ fn bytes_in_a_punched_hole_are_behind_the_journal() {
             served.lock().operate(Operation::Write { file, offset: 0 }, &[byte; 4_096]).unwrap()
         };
         write(1);
-        served.lock().sync_all();
+        served.lock().sync_all(std::path::Path::new(""));
         let (from, to) = ((Ino::ROOT, "a".to_owned()), (Ino::ROOT, "b".to_owned()));
         served.lock().operate(Operation::Rename { from, to, how: Renaming::New }, &[]).unwrap();
         if punches {

@@ -6,7 +6,20 @@ use crate::state::State;
 impl FileHistory {
     /// The losses of a state in words: for each part the first call that is missing.
     pub fn lost_words(&self, state: &State) -> Vec<String> {
-        self.lost_parts(state).into_iter().map(|(_, words)| words).collect()
+        let parts = self.lost_parts(state);
+        if self.drives() == 1 || parts.is_empty() {
+            return parts.into_iter().map(|(_, words)| words).collect();
+        }
+        let mut all = Vec::new();
+        for drive in 0..self.drives() {
+            let own = parts.iter().filter(|(atom, _)| self.drive_of_atom(*atom) == drive);
+            let before = all.len();
+            all.extend(own.map(|(_, words)| format!("drive {} {words}", drive + 1)));
+            if all.len() == before {
+                all.push(format!("drive {} lost: nothing", drive + 1));
+            }
+        }
+        all
     }
 
     /// The same, with the number of each part.
@@ -17,7 +30,7 @@ impl FileHistory {
             let missing = later.find(|event| self.has_version(atom, *event))?;
             let word = self.word(missing);
             let words = match &self.atoms[atom as usize] {
-                Atom::Journal => format!("lost: {word}, and later entries of the journal"),
+                Atom::Journal(_) => format!("lost: {word}, and later entries of the journal"),
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),

@@ -41,7 +41,7 @@ fn recorded() -> Vec<u8> {
         Operation::Symlink { folder: sub, name: "link".to_owned(), target: "../old".to_owned() };
     did(link, &[]);
     served.lock().set_owner(file, Owner { mode: 0o600, uid: 7, gid: 8 });
-    served.lock().sync_all();
+    served.lock().sync_all(Path::new(""));
     served.take_recorder().unwrap().unwrap().end(&path).unwrap();
     std::fs::read(path).unwrap()
 }

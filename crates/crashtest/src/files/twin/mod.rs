@@ -16,6 +16,7 @@ use super::file::OpenOptions;
 use super::folder::{Call, Failure, Fs};
 use super::history::FileHistory;
 use super::left::Left;
+use super::membership::{SeenFiles, allows};
 use super::rules::Persistence;
 use crate::choose::every_state;
 use crate::cut::Flushes;
@@ -156,11 +157,34 @@ fn folder(history: &Arc<FileHistory>, state: &State) -> Folder {
     names.iter().map(cells).collect()
 }
 
+/// The folder as it is seen on a file system.
+fn seen(folder: &Folder) -> SeenFiles {
+    let mut seen = SeenFiles::default();
+    for (name, cells) in folder {
+        let bytes: Vec<u8> = cells.iter().flat_map(|cell| [*cell; CELL_BYTES as usize]).collect();
+        seen.insert(name, &bytes);
+    }
+    seen
+}
+
+/// These folders, and what some of them have with a name of the next.
+fn mixed(folders: &BTreeSet<Folder>) -> Vec<Folder> {
+    let mut all: Vec<Folder> = folders.iter().take(50).cloned().collect();
+    let pairs = folders.iter().zip(folders.iter().skip(1)).take(50);
+    all.extend(pairs.map(|(one, next)| {
+        let mut both = one.clone();
+        both.extend(next.iter().take(1).map(|(name, cells)| (*name, cells.clone())));
+        both
+    }));
+    all
+}
+
 /// Compares at each moment; returns how many states were compared.
 fn compare(calls: &[Do], rules: Persistence) -> usize {
     let history = Arc::new(record(calls, rules));
-    let cuts = history.cuts(Flushes::All, &|_| true);
-    let mut cuts = cuts.iter();
+    let history_cuts = history.cuts(Flushes::All, &|_| true);
+    let mut cuts = (0..).zip(&history_cuts);
+    let mut others = BTreeSet::new();
     let mut machines = BTreeSet::from([Machine::default()]);
     let mut compared = 0;
     let end = [None];
@@ -174,8 +198,8 @@ fn compare(calls: &[Do], rules: Persistence) -> usize {
         }
         let is_sync = matches!(call, Some(Do::Sync { fails: false, .. } | Do::SyncFolder));
         if (is_sync || call.is_none())
-            && let Some(states) =
-                every_state(cuts.next().expect("a moment for each sync"), COMBINATIONS_MOST)
+            && let (at, cut) = cuts.next().expect("a moment for each sync")
+            && let Some(states) = every_state(cut, COMBINATIONS_MOST)
         {
             let left = |machine: &Machine| {
                 let kept = machine.forced..=machine.log.len();
@@ -194,6 +218,16 @@ fn compare(calls: &[Do], rules: Persistence) -> usize {
             let missed = lawful.difference(&shown).next();
             assert_eq!(missed, None, "{rules:?} does not show, before {call:?} of {calls:?}");
             assert!(different.len() >= shown.len(), "images with one key: {calls:?}");
+            let is_member = |folder: &Folder| allows(&history, &history_cuts[at], &seen(folder));
+            let missed = shown.iter().find(|folder| !is_member(folder));
+            assert_eq!(missed, None, "{rules:?} has no such member, before {call:?} of {calls:?}");
+            // Folders of other moments, and parts of them put together.
+            let strange = others.difference(&shown).find(|folder| is_member(folder));
+            assert_eq!(
+                strange, None,
+                "{rules:?} has a member too many, before {call:?} of {calls:?}"
+            );
+            others.extend(mixed(&shown));
             for state in &states {
                 let mut normal = state.clone();
                 history.normalize(&mut normal);

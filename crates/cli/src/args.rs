@@ -4,6 +4,8 @@ mod answers;
 #[cfg(feature = "crashtest")]
 pub(crate) mod crashtest;
 #[cfg(feature = "serve")]
+mod http;
+#[cfg(feature = "serve")]
 mod nvme;
 #[cfg(feature = "plot")]
 mod plot;
@@ -151,7 +153,7 @@ pub(crate) enum Command {
     /// Serve a drive over NBD and FUSE, in real time
     #[cfg(feature = "serve")]
     #[command(after_long_help = served::SERVE_EXAMPLES)]
-    Serve(served::ServeArgs),
+    Serve(Box<served::ServeArgs>),
     /// Mount a file system on a drive, until Ctrl-C
     #[cfg(feature = "serve")]
     #[command(after_long_help = served::MOUNT_EXAMPLES)]

@@ -15,6 +15,7 @@ fn main() -> std::io::Result<()> {
         ("nbd_session", leyden_serve::fuzz::nbd_seed()),
         ("nvme_host", leyden_serve::fuzz::nvme_seed()),
         ("nvme_session", leyden_serve::fuzz::nvme_seed()),
+        ("http_session", leyden_serve::fuzz::http_seed()),
         ("program", leyden_serve::fuzz::program_seed()),
         ("program_session", leyden_serve::fuzz::program_seed()),
         ("served_drive", leyden_serve::fuzz::served_drive_seed()),

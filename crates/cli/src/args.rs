@@ -4,6 +4,8 @@ mod answers;
 #[cfg(feature = "crashtest")]
 pub(crate) mod crashtest;
 #[cfg(feature = "serve")]
+mod http;
+#[cfg(feature = "serve")]
 mod nvme;
 #[cfg(feature = "plot")]
 mod plot;

@@ -146,8 +146,26 @@ fn metrics_page() -> String {
                 writeln!(page, "| {label} | {unit} | {better} | {samples} | `{key}`{formula} |");
         }
     }
+    served_metrics(&mut page);
     page
 }
+
+/// The section of metrics that Prometheus finds.
+#[cfg(feature = "serve")]
+fn served_metrics(page: &mut String) {
+    page.push_str(
+        "\n## Of a served drive\n\n`/metrics` of `leyden serve --http`, as OpenMetrics. Counters end with `_total` there. \
+         The key names the same figure\nof a run record.\n\n| metric | kind | meaning | key |\n|---|---|---|---|\n",
+    );
+    for metric in leyden_serve::SERVED_METRICS {
+        let key = if metric.key.is_empty() { "-".to_owned() } else { format!("`{}`", metric.key) };
+        let (name, kind, help) = (metric.name, metric.kind.name(), metric.help);
+        let _ = writeln!(page, "| `{name}` | {kind} | {help} | {key} |");
+    }
+}
+
+#[cfg(not(feature = "serve"))]
+fn served_metrics(_: &mut String) {}
 
 fn record_page(schema: &Value) -> String {
     let mut page = format!(
@@ -314,6 +332,21 @@ fn text(schema: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The same count under the same meaning: the key is in the registry, and bytes are bytes there, too.
+    #[cfg(feature = "serve")]
+    #[test]
+    fn metrics_of_served_drives_name_figures_of_records() {
+        let all: Vec<_> = metric_groups().iter().flat_map(|group| group.metrics).collect();
+        let named = leyden_serve::SERVED_METRICS.iter().filter(|metric| !metric.key.is_empty());
+        assert!(named.clone().count() >= 10);
+        for served in named {
+            let found = all.iter().find(|metric| metric.key == served.key);
+            let found = found.unwrap_or_else(|| panic!("{} is no figure", served.key));
+            let is_bytes = found.unit == leyden_report::Unit::Bytes;
+            assert_eq!(served.unit == "bytes", is_bytes, "{}", served.name);
+        }
+    }
 
     /// Every key and every name of a value that the schema knows, wherever it stands there.
     fn names_in(schema: &Value, found: &mut Vec<String>) {

@@ -97,6 +97,11 @@ fn clients_of_nbd() {
 }
 
 #[test]
+fn browsers() {
+    fuzz(&[leyden_serve::fuzz::http_seed()], 20_000, leyden_serve::fuzz::http_request);
+}
+
+#[test]
 fn hosts_of_nvme() {
     fuzz(&[leyden_serve::fuzz::nvme_seed()], 20_000, leyden_serve::fuzz::nvme_host);
 }
@@ -108,6 +113,7 @@ fn sessions_of_clients_and_programs() {
     fuzz(&[leyden_serve::fuzz::nbd_seed()], 500, |sent| sessions.nbd(sent));
     fuzz(&[leyden_serve::fuzz::program_seed()], 500, |sent| sessions.program(sent));
     fuzz(&[leyden_serve::fuzz::nvme_seed()], 500, |sent| sessions.nvme(sent));
+    fuzz(&[leyden_serve::fuzz::http_seed()], 500, |sent| sessions.http(sent));
 }
 
 #[test]

@@ -43,4 +43,4 @@ pub use error::ImageError;
 pub use layout::{FORMAT_VERSION, ImageConfig, StackConfig};
 pub use log::{Entry, Event};
 pub use places::Places;
-pub use stack::Stack;
+pub use stack::{Conventional, Stack, Zoned};

@@ -20,8 +20,10 @@ use leyden_sim::{ConfigError, Counted, Digest, Time};
 use crate::layout::{ImageConfig, StackConfig};
 use crate::{ImageError, Places};
 
-type Conventional = Ssd<Stored<Places>>;
-type Zoned = ZnsSsd<Stored<Places>>;
+/// The conventional drive below a layer.
+pub type Conventional = Ssd<Stored<Places>>;
+/// The zoned one.
+pub type Zoned = ZnsSsd<Stored<Places>>;
 type Layered = ZonedBlock<Places, Conventional, Zoned>;
 
 /// How hard the conventional drive's snapshot is packed: it holds all versions of the tables that flash has, which are
@@ -200,6 +202,15 @@ impl Stack {
     }
     pub(crate) fn pending(&self) -> usize {
         self.layer.pending()
+    }
+
+    /// The conventional drive.
+    pub const fn conventional(&self) -> &Conventional {
+        self.layer.conventional()
+    }
+    /// The zoned drive.
+    pub const fn zoned(&self) -> &Zoned {
+        self.layer.zoned()
     }
 
     /// Both drives' counters as one's.

@@ -1,5 +1,6 @@
 //! Entry points of fuzz targets and of the short fuzz test: any bytes that come in over a socket.
 
+pub use crate::http::fuzz::{request as http_request, seed as http_seed};
 pub use leyden_nvme::fuzz::{host as nvme_host, seed as nvme_seed};
 pub use leyden_wire::fuzz::{client as nbd_client, seed as nbd_seed};
 pub use leyden_wire::fuzz::{
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use crate::budget::{Budget, Limits};
 use crate::clock::Pace;
 use crate::guests::Guests;
+use crate::http;
 use crate::listen::Socket;
 use crate::nbd::{Agreed, Export};
 use crate::nvme::{self, Connection, CutMode, NvmeOptions, Shared};
@@ -31,6 +33,7 @@ pub struct Sessions {
     guests: Guests,
     budget: Arc<Budget>,
     nvme: Arc<Shared>,
+    http: Arc<http::Shared>,
 }
 
 impl Sessions {
@@ -48,7 +51,8 @@ impl Sessions {
         let (listen, hosts, cut) = (Vec::new(), Vec::new(), CutMode::Error);
         let options = NvmeOptions { listen, name, hosts, secrets: BTreeMap::new(), cut };
         let nvme = nvme::front(&handles, &options).expect("a namespace");
-        Self { handles, guests, budget, nvme }
+        let http = http::fuzz_front(&handles).expect("a drive");
+        Self { handles, guests, budget, nvme, http }
     }
 
     /// Serves an NBD client that sends these bytes, takes all replies and goes.
@@ -74,6 +78,14 @@ impl Sessions {
     /// If it is sent away.
     pub fn nvme(&self, sent: &[u8]) -> Result<(), String> {
         self.serve::<Connection>(sent, &self.nvme)
+    }
+
+    /// The same of a browser.
+    ///
+    /// # Errors
+    /// If it is sent away.
+    pub fn http(&self, sent: &[u8]) -> Result<(), String> {
+        self.serve::<http::Connection>(sent, &self.http)
     }
 
     fn serve<P: Protocol<Error: std::fmt::Display>>(

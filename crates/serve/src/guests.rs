@@ -18,9 +18,19 @@ use crate::listen::Socket;
 /// Lines about clients that are logged each second, at most.
 const LINES_MOST: u32 = 20;
 
-/// The connections of a server.
+/// The connections of a server, as its listeners of one kind have them.
 #[derive(Clone, Debug)]
-pub(crate) struct Guests(Arc<Shared>);
+pub(crate) struct Guests(Arc<Shared>, Door);
+
+/// The kinds of listeners. Each has places of its own for clients that have not negotiated: a flood at a page, which all
+/// users of the machine can reach, throws out nobody who comes by a socket in the file system.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Door {
+    /// For clients that read and write a drive.
+    Drive,
+    /// For pages.
+    Page,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -31,8 +41,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// Clients that have not negotiated, the oldest first.
-    waiting: VecDeque<(u64, Socket)>,
+    /// Clients that have not negotiated, the oldest first, by their door.
+    waiting: [VecDeque<(u64, Socket)>; 2],
     /// Clients that have, and that have asked nothing yet.
     silent: VecDeque<(u64, Socket)>,
     /// Clients that have asked for something.
@@ -79,28 +89,40 @@ pub(crate) struct Guest {
     shared: Arc<Shared>,
     number: u64,
     peer: String,
+    door: Door,
     place: Cell<Place>,
 }
 
 impl Guests {
     /// Room for `most` clients that have negotiated.
     pub(crate) fn new(most: usize) -> Self {
-        Self(Arc::new(Shared { most, state: Mutex::default() }))
+        Self(Arc::new(Shared { most, state: Mutex::default() }), Door::Drive)
+    }
+
+    /// The same, for listeners of pages.
+    pub(crate) fn of_pages(&self) -> Self {
+        Self(Arc::clone(&self.0), Door::Page)
+    }
+
+    /// Clients at once that have negotiated.
+    pub(crate) fn most(&self) -> usize {
+        self.0.most
     }
 
     /// Lets a client in that has just connected.
     pub(crate) fn admit(&self, socket: &Socket) -> Guest {
         let mut state = self.0.lock();
         state.next += 1;
-        let number = state.next;
-        if state.waiting.len() >= WAITING_MOST
-            && let Some((_, oldest)) = state.waiting.pop_front()
+        let (number, door) = (state.next, self.1);
+        let waiting = &mut state.waiting[door as usize];
+        if waiting.len() >= WAITING_MOST
+            && let Some((_, oldest)) = waiting.pop_front()
         {
             oldest.close(); // ends its thread
         }
-        state.waiting.push_back((number, socket.clone()));
+        waiting.push_back((number, socket.clone()));
         let place = Cell::new(Place::Waiting);
-        Guest { shared: Arc::clone(&self.0), number, peer: socket.peer(), place }
+        Guest { shared: Arc::clone(&self.0), number, peer: socket.peer(), door, place }
     }
 }
 
@@ -143,7 +165,7 @@ impl Guest {
             return Ok(());
         }
         let mut state = self.shared.lock();
-        let socket = take(&mut state.waiting, self.number);
+        let socket = take(&mut state.waiting[self.door as usize], self.number);
         self.place.set(Place::Out);
         let socket = socket.ok_or_else(thrown_out)?;
         if state.silent.len() + state.active >= self.shared.most {
@@ -189,7 +211,7 @@ impl Drop for Guest {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         match self.place.get() {
-            Place::Waiting => drop(take(&mut state.waiting, self.number)),
+            Place::Waiting => drop(take(&mut state.waiting[self.door as usize], self.number)),
             Place::Silent => drop(take(&mut state.silent, self.number)),
             Place::Active => state.active -= 1,
             Place::Out => {}
@@ -229,6 +251,24 @@ mod tests {
     }
 
     #[test]
+    fn a_flood_of_pages_throws_out_nobody_else() {
+        let guests = Guests::new(4);
+        let (socket, mut client) = pair();
+        let guest = guests.admit(&socket);
+        let pages = guests.of_pages();
+        let all: Vec<_> = (0..3 * WAITING_MOST)
+            .map(|_| {
+                let (socket, client) = pair();
+                (pages.admit(&socket), client)
+            })
+            .collect();
+        assert!(is_open(&mut client));
+        guest.settle().unwrap();
+        drop(all);
+        assert_eq!(guests.0.lock().waiting.each_ref().map(VecDeque::len), [0, 0]);
+    }
+
+    #[test]
     fn who_never_asks_makes_room_and_who_has_asked_stays() {
         let guests = Guests::new(2);
         let enter = || {
@@ -251,7 +291,7 @@ mod tests {
         );
         drop((asks, third, silent));
         let state = guests.0.lock();
-        assert_eq!((state.active, state.silent.len(), state.waiting.len()), (0, 0, 0));
+        assert_eq!((state.active, state.silent.len(), state.waiting[0].len()), (0, 0, 0));
     }
 
     #[test]

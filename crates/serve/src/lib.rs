@@ -2,7 +2,7 @@
 //!
 //! **What lives here**: the thread that owns the drive and its clock ([`owner`]); the session of a client ([`session`]) with
 //! its memory ([`budget`]) and its place ([`guests`]), and the protocols that it speaks: NBD ([`nbd`]), that of programs
-//! with the C interface ([`programs`]), and NVMe over TCP ([`nvme`]); FUSE ([`fuse`]) and the control socket ([`control`]), where the
+//! with the C interface ([`programs`]), NVMe over TCP ([`nvme`]), and HTTP ([`http`]); FUSE ([`fuse`]) and the control socket ([`control`]), where the
 //! switch is ([`switch`]), and errors that come and go ([`faults`]); TLS for NBD ([`tls`]); and the other side of [`programs`]: [`Remote`]. **What doesn't**: wire formats (`leyden-wire`), the drive and its file
 //! (`leyden-image`).
 //!
@@ -18,11 +18,14 @@ mod budget;
 mod clock;
 pub mod control;
 mod control_socket;
+mod cuts;
 mod direct;
 mod faults;
 mod fuse;
 pub mod fuzz;
 mod guests;
+mod http;
+mod latencies;
 mod listen;
 mod nbd;
 mod negotiating;
@@ -42,6 +45,7 @@ pub use clock::Pace;
 pub use control_socket::ControlSocket;
 pub use direct::{Call, Counts, Direct, DirectError};
 pub use fuse::{Blocks, Mount};
+pub use http::{Http, HttpError, HttpOptions, SERVED_METRICS, ServedKind, ServedMetric};
 pub use leyden_device::{FaultReport, FaultRule};
 pub use leyden_nvme::{HostSecrets, Secret, SecretError, parse_secrets};
 pub use listen::{Access, Listen};

@@ -18,9 +18,11 @@ use tracing::{debug, error, warn};
 use crate::about;
 use crate::ask::{Answer, Ask, Failure};
 use crate::clock::{Clock, Pace, wall};
+use crate::cuts::Cuts;
 use crate::direct::Counts;
 use crate::faults::Faults;
-use crate::switch::{self, CutReport, Served};
+use crate::latencies::{Kind, Latencies};
+use crate::switch::{self, Served};
 
 pub(crate) use batch::Batch;
 use batch::Reply;
@@ -32,6 +34,7 @@ struct Waiting {
     /// From when it had come in until the drive was asked.
     waited: Duration,
     asked: Time,
+    kind: Option<Kind>,
 }
 
 pub(crate) enum Message {
@@ -46,7 +49,11 @@ pub(crate) enum Message {
 pub(crate) struct Seen<'a> {
     pub(crate) drive: &'a Drive,
     pub(crate) counts: Counts,
-    pub(crate) last_cut: Option<&'a CutReport>,
+    pub(crate) served: &'a Served,
+    pub(crate) latencies: &'a Latencies,
+    /// Commands under way.
+    pub(crate) pending: u64,
+    pub(crate) cuts: &'a Cuts,
 }
 
 /// The way to the drive.
@@ -138,7 +145,8 @@ pub(crate) struct Owner {
     pending: usize,
     served: Served,
     counts: Counts,
-    last_cut: Option<CutReport>,
+    latencies: Latencies,
+    cuts: Cuts,
     /// Told to whoever has a handle: see [`Handle::switched`].
     power: Arc<AtomicU32>,
     lies: Lies,
@@ -172,7 +180,8 @@ impl Owner {
             pending: 0,
             served: Served::default(),
             counts: Counts::default(),
-            last_cut: None,
+            latencies: Latencies::default(),
+            cuts: Cuts::default(),
             power,
             lies,
             faults: Faults::default(),
@@ -271,8 +280,9 @@ impl Owner {
             }
             Message::Control(ask, to) => self.control(ask, to),
             Message::Look(look) => {
-                let (drive, counts) = (&self.drive, self.counts);
-                look(&Seen { drive, counts, last_cut: self.last_cut.as_ref() });
+                let (drive, counts, pending) = (&self.drive, self.counts, self.pending as u64);
+                let (served, latencies, cuts) = (&self.served, &self.latencies, &self.cuts);
+                look(&Seen { drive, counts, served, latencies, pending, cuts });
                 Ok(())
             }
         }
@@ -358,7 +368,8 @@ impl Owner {
         }
         self.count(ask);
         let waited = self.clock.wait_since(ready);
-        self.waiting[tag as usize] = Some(Waiting { reply, waited, asked: now });
+        let kind = Kind::of(ask);
+        self.waiting[tag as usize] = Some(Waiting { reply, waited, asked: now, kind });
         self.pending += 1;
     }
 
@@ -386,13 +397,17 @@ impl Owner {
     }
 
     fn answer(&mut self, done: Done) {
-        let Some(Waiting { reply, waited, asked }) = self.waiting[done.tag as usize].take() else {
+        let Some(waiting) = self.waiting[done.tag as usize].take() else {
             unreachable!("nobody waits for what has ended");
         };
+        let Waiting { reply, waited, asked, kind } = waiting;
         self.free_tags.push(done.tag);
         self.pending -= 1;
         let late = waited + self.clock.late(done.time, self.drive.now());
         self.served.answered(late, self.clock.between(asked, done.time));
+        if let Some(kind) = kind.filter(|_| done.status == Status::Success) {
+            self.latencies.record(kind, done.time.since(asked));
+        }
         let answer = match done {
             Done { status: Status::Success, appended: Some(lba), .. } => Answer::Appended(lba),
             Done { status: Status::Success, zones: Some(report), .. } => {

@@ -183,7 +183,7 @@ fn report(request: &Request, drive: &Handle) -> Option<Answered> {
         Kind::AllStats => {
             (Outcome::Done, 0, drive.look(|seen| all_stats(seen.drive))?.into_bytes())
         }
-        Kind::LastCut => match drive.look(|seen| seen.last_cut.cloned())? {
+        Kind::LastCut => match drive.look(|seen| seen.cuts.last().cloned())? {
             Some(cut) => json(&cut),
             None => failed(Outcome::NotFound, "there was no power cut yet"),
         },

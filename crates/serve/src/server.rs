@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leyden_image::{Drive, ImageError};
 use thiserror::Error;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::budget::{Budget, Limits};
 use crate::clock::Pace;
@@ -211,6 +211,16 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
+    /// Clients at once.
+    pub(crate) fn connections(&self) -> usize {
+        self.guests.most()
+    }
+
+    /// The same, for pages.
+    pub(crate) fn of_pages(&self) -> Self {
+        Self { guests: self.guests.of_pages(), budget: Arc::clone(&self.budget) }
+    }
+
     fn new(limits: Limits) -> Self {
         Self { guests: Guests::new(limits.connections()), budget: Arc::new(Budget::new(limits)) }
     }
@@ -246,9 +256,16 @@ impl House {
         let handles = self.handles.clone();
         let serve = move |socket: Socket, guest: Guest| {
             let (client, peer) = (guest.number(), guest.peer());
-            guest.say(|left_out| info!(client, peer, left_out, "{what}"));
+            let say = |said: &str| {
+                if P::IS_BRIEF {
+                    debug!(client, peer, "{what}{said}");
+                } else {
+                    guest.say(|left_out| info!(client, peer, left_out, "{what}{said}"));
+                }
+            };
+            say("");
             match session::serve::<P>(Stream::Open(socket), &front, &handles, &guest, &budget) {
-                Ok(()) => guest.say(|left_out| info!(client, peer, left_out, "{what} has gone")),
+                Ok(()) => say(" has gone"),
                 Err(error) => {
                     guest.say(|left_out| warn!(client, peer, left_out, %error, "{what} sent away"));
                 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use leyden_device::{CutCost, FaultReport, FaultRule, PowerLoss, Recovery, SECTOR_BYTES};
+use leyden_device::{CutCost, FaultReport, FaultRule, PowerLoss, Recovery, SECTOR_BYTES, Stats};
 use leyden_image::{Device, Drive, ImageError, Stack};
 use leyden_sim::Time;
 use serde::{Deserialize, Serialize};
@@ -348,13 +348,19 @@ impl LayerReport {
     }
 }
 
+/// Units that were programmed, and those that the host has written: of a block device on two drives to the layer.
+pub(crate) const fn amplified(stats: &Stats, is_stack: bool) -> (u64, u64) {
+    let ftl = &stats.ftl;
+    let written = if is_stack { stats.ssd.units_written } else { ftl.user_units };
+    (ftl.user_units + ftl.gc.copied_units, written)
+}
+
 impl StatusReport {
     pub(crate) fn new(drive: &Drive, served: &Served, pending: u64) -> Result<Self, ImageError> {
         let info = drive.info()?;
         let stats = drive.device().stats();
-        let programmed = stats.ftl.user_units + stats.ftl.gc.copied_units;
         let stack = drive.device().stack();
-        let written = stack.map_or(stats.ftl.user_units, |_| stats.ssd.units_written);
+        let (programmed, written) = amplified(&stats, stack.is_some());
         let waf = programmed as f64 / written.max(1) as f64;
         let unit_bytes = u64::from(drive.unit_bytes());
         Ok(Self {

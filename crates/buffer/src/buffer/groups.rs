@@ -90,6 +90,11 @@ impl<C: Content> WriteBuffer<C> {
         self.state.pools.room(pool)
     }
 
+    /// Slots of a pool, free ones included.
+    pub fn slots(&self, pool: PoolKind) -> u32 {
+        self.state.pools.sizes()[pool.index()].slots
+    }
+
     /// True if a slot has to be programmed together with others.
     pub fn is_grouped(&self, slot: SlotId) -> bool {
         self.keeps_groups() && self.groups.next(slot) != slot

@@ -7,6 +7,7 @@ use leyden_config::Set;
 use leyden_serve::{Access, FaultRule, Limits, Listen, Pace, TlsFiles, TooLittle};
 use leyden_sim::{Bytes, Span};
 
+use super::http::HttpArgs;
 use super::nvme::NvmeArgs;
 use super::parse_set;
 
@@ -18,6 +19,7 @@ Examples:
   leyden serve disk.leyden --fuse /mnt/leyden     then losetup --direct-io=on -f /mnt/leyden/disk
   nbdinfo 'nbd+unix:///?socket=/tmp/leyden.sock'
   leyden serve disk.leyden zoned.leyden --nvme tcp     then nvme connect -t tcp -a 127.0.0.1 -s 4420 -n NQN
+  leyden serve disk.leyden --nbd tcp --http 7070     then open the address that it prints
 
 While it serves, from another shell:
   leyden status disk.leyden
@@ -216,11 +218,13 @@ pub(crate) struct ImageArgs {
 /// `leyden serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// The image; several of them with --nvme
+    /// The image; several of them with --nvme or --http
     #[arg(value_name = "IMAGE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) nvme: NvmeArgs,
+    #[command(flatten)]
+    pub(crate) http: HttpArgs,
     /// Serve NBD clients at unix:PATH, tcp, tcp:PORT (the loopback interface) or tcp:HOST:PORT; may be
     /// repeated
     #[arg(long, value_name = "ADDRESS")]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use leyden_image::{Drive, Stack};
 use leyden_serve::control::{self, socket_of};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutReport, FaultReport, HOST_SHARE_MOST, Lies, Nvme, NvmeError,
-    RestoreReport, Server, ServerOptions, StatusReport, Tls,
+    ControlAnswer, ControlAsk, CutReport, FaultReport, HOST_SHARE_MOST, Http, HttpOptions, Lies,
+    Nvme, NvmeError, RestoreReport, Server, ServerOptions, StatusReport, Tls,
 };
 
 use super::image::{failure, fits, missing};
@@ -79,6 +79,8 @@ fn serve(
         }
         servers.push(Server::start(drive, options).map_err(Failure::io)?);
     }
+    let http = page_options(args)?.map(|options| Http::start(servers, &options)).transpose();
+    let http = http.map_err(Failure::io)?;
     let hosts = args.nvme.options()?;
     let nvme = hosts.map(|hosts| Nvme::start(servers, &hosts)).transpose();
     let nvme = nvme.map_err(|error| match error {
@@ -86,6 +88,10 @@ fn serve(
         NvmeError::Serve(_) | NvmeError::Gone => Failure::io(error),
     })?;
     announce(args, &servers[0], nvme.as_ref())?;
+    if let Some(http) = &http {
+        announce_page(args, http)?;
+    }
+    control_at(args)?;
     service::notify("READY=1");
     while servers.iter().any(|server| !server.has_ended()) {
         if cancel.load(Ordering::Relaxed) {
@@ -122,6 +128,22 @@ fn announce(args: &ServeArgs, server: &Server, nvme: Option<&Nvme>) -> Result<()
         };
         writeln!(out, "this drive lies: {lie}")?;
     }
+    Ok(())
+}
+
+/// Says where the page is. The address with the token goes to standard output: the log, on standard error, has no token.
+fn announce_page(args: &ServeArgs, http: &Http) -> Result<(), Failure> {
+    writeln!(anstream::stderr().lock(), "page at {}", http.url())?;
+    if args.http.http_token.is_none() {
+        let (url, token) = (http.url(), http.token());
+        writeln!(anstream::stdout().lock(), "page with the switch at {url}#{token}")?;
+    }
+    Ok(())
+}
+
+/// Says where the switches are. Scripts that wait for a server wait for the last of these lines.
+fn control_at(args: &ServeArgs) -> Result<(), Failure> {
+    let mut out = anstream::stderr().lock();
     for file in &args.files {
         writeln!(out, "control at {}", socket_of(file).display())?;
     }
@@ -149,15 +171,15 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
         return Err(missing(file));
     }
     let others = !args.nbd.is_empty() || !args.programs.is_empty() || args.fuse.is_some();
-    if !others && args.nvme.nvme.is_empty() {
-        let help = "name an address (--nbd unix:PATH, --nvme tcp), a socket for programs (--programs unix:PATH) or a folder \
-                    (--fuse DIR)";
+    if !others && args.nvme.nvme.is_empty() && args.http.http.is_none() {
+        let help = "name an address (--nbd unix:PATH, --nvme tcp), a socket for programs (--programs unix:PATH), a folder \
+                    (--fuse DIR) or a page (--http 7070)";
         return Err(Failure::usage(anyhow::anyhow!(
             "no client could reach the drive\n  help: {help}"
         )));
     }
     if args.files.len() > 1 && (others || args.record.is_some()) {
-        let what = "several drives are served together to NVMe hosts only\n  help: one leyden serve for each drive that \
+        let what = "several drives are served together to NVMe hosts and on a page only\n  help: one leyden serve for each drive that \
                     --nbd, --programs, --fuse or --record is to serve";
         return Err(Failure::usage(anyhow::anyhow!(what)));
     }
@@ -174,7 +196,13 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.fuse {
         is_folder(folder)?;
     }
-    for (what, file) in [("key", &args.tls_key), ("secrets", &args.nvme.nvme_secrets)] {
+    page_options(args)?;
+    check_page(args);
+    for (what, file) in [
+        ("key", &args.tls_key),
+        ("secrets", &args.nvme.nvme_secrets),
+        ("token", &args.http.http_token),
+    ] {
         let Some(file) = file else { continue };
         if file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0) {
             let file = file.display();
@@ -190,6 +218,20 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+fn page_options(args: &ServeArgs) -> Result<Option<HttpOptions>, Failure> {
+    args.http.options().map_err(|error| Failure::usage(anyhow::anyhow!(error)))
+}
+
+/// Warns of a page that other machines can see.
+fn check_page(args: &ServeArgs) {
+    if let Some(listen) = args.http.http.as_ref().filter(|it| it.is_beyond_this_machine()) {
+        super::warn(&format!(
+            "{listen} shows the drives to other machines, unencrypted: who reads the token on the way can cut their power; \
+             `ssh -L 7070:localhost:7070 HOST` reaches a page at the loopback interface"
+        ));
+    }
 }
 
 /// Opens the drive in `image`, with its power on unless it is to `stay_off`. If its last process was killed,

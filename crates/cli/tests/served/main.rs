@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stderr, reason = "what a machine lacks is said, not passed over")]
 
+mod pages;
 mod strangers;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,5 +1,6 @@
 //! Read-only inspection for checkers.
 
+use leyden_buffer::PoolKind;
 use leyden_nand::{DieId, Interrupted, Lpn, Medium, Ppa};
 
 use super::commands::newest;
@@ -7,7 +8,7 @@ use super::{Item, Ssd};
 use crate::atomic::Atomicity;
 use crate::controller::power::PowerSupply;
 use crate::lba::SECTOR_BYTES;
-use crate::{BlockDevice, Lba, Payload, Units};
+use crate::{BlockDevice, Lba, Payload, PoolFill, Units};
 
 /// A page of the dump that a cut would write, for checkers that work out for themselves how far it gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,25 @@ impl<P: Payload> Ssd<P> {
     /// The writes that are atomic, if not only those of a mapping unit.
     pub const fn atomicity(&self) -> Option<Atomicity> {
         self.namespace().atomic
+    }
+
+    /// How full the buffer is.
+    pub fn pool_fill(&self) -> PoolFill {
+        let buffer = self.namespace().buffer();
+        let used = |kind| buffer.slots(kind) - buffer.room(kind);
+        PoolFill { protected: used(PoolKind::Protected), plain: used(PoolKind::Plain) }
+    }
+
+    /// How large the pools of the buffer are.
+    pub fn pool_sizes(&self) -> PoolFill {
+        let slots = |kind| self.namespace().buffer().slots(kind);
+        PoolFill { protected: slots(PoolKind::Protected), plain: slots(PoolKind::Plain) }
+    }
+
+    /// Pages of the mapping table that are dirty now, and how many may be.
+    pub fn dirty_map_pages(&self) -> (u32, u32) {
+        let store = self.namespace().ftl().store();
+        (store.dirty(), store.limit())
     }
 
     /// The pages of the dump that a cut now would begin, in its order, if of what is on its way what

@@ -10,16 +10,7 @@ use crate::activity::{Activity, ActivityKind};
 use crate::controller::power::PowerSupply;
 use crate::conventional::{DumpPageHolds, DumpPageView};
 use crate::units::Units;
-use crate::{Lba, Payload, Status, ZoneDescriptor, ZoneShape};
-
-/// Of the pools of the buffer, how full or how large they are, in mapping units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolFill {
-    /// In the protected pool.
-    pub protected: u32,
-    /// In the other one.
-    pub plain: u32,
-}
+use crate::{Lba, Payload, PoolFill, Status, ZoneDescriptor, ZoneShape};
 
 impl<P: Payload> ZnsSsd<P> {
     /// The flash, and what lies on it.

@@ -33,7 +33,6 @@ use leyden_nand::{DieId, Geometry, Interrupted, Lpn};
 use leyden_power::Program;
 use leyden_sim::Time;
 
-pub use inspect::PoolFill;
 pub use provision::{ZonedProvision, provision_of_zones};
 pub use stats::ZonedStats;
 

@@ -7,7 +7,7 @@ use leyden_sim::{Capacitance, ConfigError};
 use super::Drive;
 use crate::ImageError;
 use crate::recording::format::Head;
-use crate::recording::{Base, Recorder};
+use crate::recording::{Base, Recorded, Recorder};
 
 impl Drive {
     /// From now on everything that the drive is asked is written to `path` too, until it is closed: as a
@@ -54,6 +54,11 @@ impl Drive {
     /// True if the drive is being recorded.
     pub const fn is_recorded(&self) -> bool {
         self.recorder.is_some()
+    }
+
+    /// The state of the recording; `None` without one.
+    pub fn recorded(&self) -> Option<Recorded> {
+        self.recorder.as_ref().map(Recorder::recorded)
     }
 
     /// A note of the host, in order with its commands. Without a recording it goes nowhere.

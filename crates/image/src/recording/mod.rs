@@ -22,5 +22,6 @@ mod replay;
 pub use error::RecordingError;
 pub(crate) use fuzz::{pack_all, unpack_all};
 pub use reader::Recording;
+pub use recorder::Recorded;
 pub(crate) use recorder::{Base, Recorder};
 pub use replay::{Diverged, Ended, Replay, ReplayError};

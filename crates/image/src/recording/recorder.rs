@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -19,6 +19,15 @@ use crate::log::Event;
 const FRAME_BYTES: usize = 256 << 10;
 /// Pieces of the drive's state.
 const PIECE_BYTES: usize = 128 << 10;
+
+/// The state of a recording that is being written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// Bytes in its file.
+    pub bytes: u64,
+    /// It could not be written, and has ended before the drive.
+    pub has_failed: bool,
+}
 
 /// A recording that is being written.
 #[derive(Debug)]
@@ -131,6 +140,11 @@ impl Recorder {
             self.note(&Record::Step(time, Step::Check(digest)));
             self.write_frame();
         }
+    }
+
+    pub(crate) fn recorded(&self) -> Recorded {
+        let bytes = (&self.file).stream_position().unwrap_or(0); // of a file that is only appended to
+        Recorded { bytes, has_failed: self.failed.is_some() }
     }
 
     /// Ends the recording; the first error that there was.

@@ -68,7 +68,7 @@ impl Owner {
         self.pending = 0;
         let unit_sectors = u64::from(self.drive.unit_bytes()) / SECTOR_BYTES;
         let report = CutReport::new(&loss, interrupted, unit_sectors);
-        self.last_cut = Some(report.clone());
+        self.cuts.cut(&report);
         info!(
             time_ns = report.time_ns,
             interrupted_commands = interrupted,
@@ -86,6 +86,7 @@ impl Owner {
             Ok(recovery) => {
                 self.power.fetch_add(1, Ordering::Release);
                 let report = RestoreReport::new(&recovery, now);
+                self.cuts.restored(&report);
                 info!(ready_in_ns = report.ready_in_ns, "power returned");
                 Ok(switch::Answer::Restored(report))
             }

@@ -85,6 +85,11 @@ impl Turn<'_> {
         self.outbox().send(reply, permit);
     }
 
+    /// The drives, by their number.
+    pub(crate) const fn drives(&self) -> &[Handle] {
+        self.drives
+    }
+
     /// Hands what was asked before to the drives.
     pub(crate) fn hand_over(&mut self) {
         super::hand_over(self.drives, self.batches);
@@ -126,6 +131,8 @@ pub(crate) trait Protocol: Sized {
     const NEGOTIATION: Duration;
     /// Requests that a new client may have under way.
     const COMMANDS_FIRST: usize = COMMANDS_FIRST;
+    /// Its clients come for one reply each: that they come and go is worth a line for debugging only.
+    const IS_BRIEF: bool = false;
 
     /// Settles with the client what is to be settled. `None` if it goes.
     fn handshake(

@@ -10,7 +10,7 @@ const SKIPPED: &[&str] =
     &[".git", "target", "out", "fuzz/corpus", "fuzz/artifacts", "fuzz/coverage"];
 
 /// Files of others, kept as they came: no rule applies to them.
-const VENDORED: &[&str] = &["crates/report/assets/vega/"];
+const VENDORED: &[&str] = &["crates/report/assets/vega/", "crates/serve/assets/uplot/"];
 
 /// Every file, by its path from the root; binary files have no text.
 #[derive(Debug, Default)]

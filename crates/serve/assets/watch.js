@@ -1,0 +1,391 @@
+'use strict';
+// The page of a served drive: events of the server in, plots and text out. Names of drives are text, never markup.
+
+const KEPT = 300; // samples, as many as the server keeps
+const RANGES_MOST = 512; // of an answer
+const COMMANDS = ['Reads', 'Writes', 'Flushes'];
+const STATES = ['empty', 'implicitly open', 'explicitly open', 'closed', 'full', 'read only', 'offline'];
+
+const at = (id) => document.getElementById(id);
+const make = (tag, text, name) => {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (name) element.className = name;
+  return element;
+};
+const POWERS = Array.from({ length: 50 }, (_, n) => 2 ** n); // ticks of bytes
+const sum = (numbers) => numbers.reduce((all, it) => all + it, 0);
+
+// Numbers with three digits, and a unit that fits.
+const digits = (it) => {
+  if (it === null || it === undefined) return '–';
+  const places = Math.abs(it) >= 100 || Number.isInteger(it) ? 0 : Math.abs(it) >= 10 ? 1 : 2;
+  return it.toLocaleString('en', { minimumFractionDigits: places, maximumFractionDigits: places });
+};
+const scaled = (steps) => (it) => {
+  if (it === null || it === undefined) return '–';
+  if (it === 0) return '0';
+  let step = steps[0];
+  for (const other of steps) if (Math.abs(it) >= other[0]) step = other;
+  return `${digits(it / step[0])} ${step[1]}`;
+};
+const bytes = scaled([[1, 'B'], [1024, 'KiB'], [1024 ** 2, 'MiB'], [1024 ** 3, 'GiB'], [1024 ** 4, 'TiB']]);
+const micros = scaled([[1, 'µs'], [1e3, 'ms'], [1e6, 's']]);
+const millis = (ns) => micros(ns / 1e3);
+const energy = scaled([[1, 'nJ'], [1e3, 'µJ'], [1e6, 'mJ'], [1e9, 'J']]);
+const farads = (nf) => `${digits(nf / 1e3)} µF`;
+const factor = (it) => (it === null ? '–' : `${digits(it)}×`);
+const clock = (s) => new Date(s * 1e3).toLocaleTimeString('en-GB');
+const span = (s) => (s < 120 ? `${digits(s)} s` : s < 7200 ? `${digits(s / 60)} min` : `${digits(s / 3600)} h`);
+
+// A line of a plot: its label, its colour, its dash, and its value in a sample.
+const line = (label, colour, of, dash = []) => ({ label, colour, of, dash });
+const bankLines = (sample) => sample.banks.flatMap((bank, n) => {
+  const of = sample.banks.length > 1 ? `, ${bank.of}` : '';
+  const energyOf = (pick) => (it) => pick(it.banks[n]);
+  return [
+    line(`A cut now needs${of}`, n ? 'c3' : 'c1', energyOf((b) => (b?.needs ? b.needs.energy_nj : null))),
+    line(`The bank holds${of}`, n ? 'c2' : 'c0', energyOf((b) => b?.holds_nj ?? null), [6, 4]),
+  ];
+});
+
+// The plots that a drive like that of this sample has.
+const plotsOf = (sample) => {
+  const latencies = [['p50_us', 'median', [2, 3]], ['p99_us', '99th percentile', []]];
+  const plots = [
+    { title: 'Commands per second', show: digits, lines: COMMANDS.map((name, n) => line(name, `c${n}`, (it) => it.rates[n].per_s)) },
+    { title: 'Latency of the modelled drive', show: micros, log: true, lines: COMMANDS.flatMap((name, n) =>
+      latencies.map(([key, words, dash]) => line(`${name}, ${words}`, `c${n}`, (it) => it.rates[n][key], dash))) },
+    { title: 'Bytes per second', show: bytes, lines: ['Read', 'Written'].map((name, n) => line(name, `c${n}`, (it) => it.bytes_per_s[n])) },
+    { title: 'Write amplification', show: factor, lines: [
+      line('Last ten seconds', 'c1', (it) => it.waf[0]), line('Since the drive was opened', 'c4', (it) => it.waf[1], [6, 4])] },
+  ];
+  if (sample.banks.length) {
+    plots.push({ title: 'Energy: the bank against a cut at this moment', show: energy, lines: bankLines(sample) });
+  }
+  if (sample.buffer) {
+    const region = (name, key, colours) => (sample.buffer[`${key}_size_bytes`] ? [
+      line(name, colours[0], (it) => it.buffer[`${key}_bytes`]),
+      line(`Size of it`, colours[1], (it) => it.buffer[`${key}_size_bytes`], [6, 4])] : []);
+    plots.push({ title: 'Write buffer', show: bytes, lines: [
+      ...region('Protected region', 'protected', ['c0', 'c0']), ...region('Unprotected region', 'plain', ['c1', 'c1'])] });
+  }
+  if (sample.map) {
+    plots.push({ title: 'Dirty pages of the mapping table', show: digits, lines: [
+      line('Dirty', 'c3', (it) => it.map[0]), line('Limit', 'c4', (it) => it.map[1], [6, 4])] });
+  }
+  if (sample.zones) {
+    plots.push({ title: 'Zones in use', show: digits, lines: [
+      line('Active', 'c0', (it) => it.zones.active), line('Open', 'c1', (it) => it.zones.open),
+      line('Full', 'c2', (it) => it.zones.states[4]), line('Most active', 'c4', (it) => it.zones.active_most || null, [6, 4])] });
+  }
+  if (sample.layer) {
+    plots.push({ title: 'Bytes of the layer on two drives', show: bytes, lines: [
+      line('Written by the host', 'c1', (it) => it.layer.host_bytes), line('Copied by reclaim', 'c3', (it) => it.layer.copied_bytes)] });
+  }
+  return plots;
+};
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+// A figure: a canvas, a legend that says the values, and a table of the last seconds.
+class Figure {
+  constructor(plot) {
+    this.plot = plot;
+    this.index = null; // the second that is read; null for the last one
+    this.root = make('figure');
+    this.root.tabIndex = 0;
+    const caption = make('figcaption');
+    caption.append(make('h3', plot.title));
+    this.when = make('p', '', 'when');
+    this.values = make('ul', undefined, 'legend');
+    this.items = plot.lines.map((it) => {
+      const item = make('li');
+      item.append(swatch(it));
+      item.append(`${it.label}: `);
+      const value = item.appendChild(make('b', '–'));
+      this.values.append(item);
+      return value;
+    });
+    this.canvas = make('div');
+    this.canvas.setAttribute('aria-hidden', 'true');
+    this.table = make('table');
+    this.details = make('details');
+    this.details.append(make('summary', 'Values'), this.table);
+    this.details.addEventListener('toggle', () => this.fill());
+    this.root.append(caption, this.values, this.when, this.canvas, this.details);
+    this.root.addEventListener('keydown', (event) => this.key(event));
+    this.root.addEventListener('blur', () => this.read(null));
+    new ResizeObserver(() => this.resize()).observe(this.root);
+  }
+
+  draw(data, times) {
+    this.data = [times, ...this.plot.lines.map((it) => data.map((sample) => it.of(sample) ?? null))];
+    if (!this.drawn) this.build();
+    this.drawn.setData(this.data);
+    this.say();
+    this.fill();
+  }
+
+  build() {
+    this.drawn?.destroy();
+    const { lines, log, show } = this.plot;
+    const axis = (more) => ({ stroke: colour('muted'), grid: { stroke: colour('rule'), width: 1 }, ticks: { stroke: colour('rule') }, font: '12px system-ui, sans-serif', ...more });
+    const top = (values) => Math.max(...values.flat().filter((it) => it !== null), 0);
+    const positive = (values) => values.flat().filter((it) => it > 0);
+    // Bounds of the scale: from 0 to a little above the highest line; whole decades on a logarithmic one.
+    const bounds = () => {
+      const values = this.data.slice(1);
+      if (!log) return [0, top(values) * 1.08 || 1];
+      const known = positive(values);
+      if (!known.length) return [1, 1000];
+      const low = 10 ** Math.floor(Math.log10(Math.min(...known)));
+      const high = 10 ** Math.ceil(Math.log10(Math.max(...known)));
+      return [low, high > low ? high : low * 10];
+    };
+    this.drawn = new uPlot({
+      width: this.width(), height: 210, legend: { show: false },
+      cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
+      scales: { x: { time: true }, y: { range: bounds, distr: log ? 3 : 1 } },
+      axes: [axis({ values: (_, ticks) => ticks.map(clock), space: 64 }), axis({ size: 78, incrs: show === bytes ? POWERS : undefined, values: (_, ticks) => ticks.map((it) => (it === null ? '' : show(it))) })],
+      series: [{}, ...lines.map((it) => ({ label: it.label, stroke: colour(it.colour), width: 1.75, dash: it.dash, spanGaps: false, points: { show: false } }))],
+      hooks: { setCursor: [(plot) => { if (!this.isKeyed) { this.index = plot.cursor.left >= 0 ? plot.cursor.idx : null; this.say(); } }] },
+    }, this.data, this.canvas);
+  }
+
+  width() { return Math.max(this.canvas.clientWidth, 120); }
+
+  resize() { this.drawn?.setSize({ width: this.width(), height: 210 }); }
+
+  key(event) {
+    const last = (this.data?.[0].length ?? 0) - 1;
+    const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -30, PageDown: 30 };
+    if (event.key === 'Escape') this.read(null);
+    else if (steps[event.key] && last >= 0) this.read(Math.min(last, Math.max(0, (this.index ?? last) + steps[event.key])));
+    else return;
+    event.preventDefault();
+  }
+
+  // Reads the second of this index.
+  read(index) {
+    this.index = index;
+    this.isKeyed = true;
+    const left = index === null ? -10 : this.drawn?.valToPos(this.data[0][index], 'x');
+    this.drawn?.setCursor({ left, top: 0 });
+    this.isKeyed = false;
+    this.say();
+  }
+
+  say() {
+    if (!this.data) return;
+    const index = Math.min(this.index ?? Infinity, this.data[0].length - 1);
+    const values = this.plot.lines.map((_, n) => this.plot.show(this.data[n + 1][index] ?? null));
+    this.items.forEach((item, n) => { item.textContent = values[n]; });
+    const time = index < 0 ? '' : clock(this.data[0][index]);
+    this.when.textContent = this.index === null ? `Now, ${time}` : `At ${time}`;
+    const text = this.plot.lines.map((it, n) => `${it.label}: ${values[n]}`).join('; ');
+    this.root.setAttribute('aria-label', `Plot. ${this.plot.title}. ${this.when.textContent}. ${text}`);
+  }
+
+  // The table of the last twenty seconds, while it is open.
+  fill() {
+    if (!this.details.open || !this.data) return;
+    const head = make('tr');
+    ['Time', ...this.plot.lines.map((it) => it.label)].forEach((it) => head.append(make('th', it)));
+    const rows = [head];
+    const last = this.data[0].length - 1;
+    for (let index = last; index >= 0 && index > last - 20; index -= 1) {
+      const row = make('tr');
+      row.append(make('td', clock(this.data[0][index])));
+      this.plot.lines.forEach((_, n) => row.append(make('td', this.plot.show(this.data[n + 1][index] ?? null))));
+      rows.push(row);
+    }
+    this.table.replaceChildren(...rows);
+  }
+}
+
+const swatch = (it) => {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+  svg.setAttribute('viewBox', '0 0 22 8');
+  svg.setAttribute('aria-hidden', 'true');
+  path.setAttribute('d', 'M0 4H22');
+  path.setAttribute('stroke', `var(--${it.colour})`);
+  path.setAttribute('stroke-width', '2');
+  if (it.dash.length) path.setAttribute('stroke-dasharray', it.dash.join(' '));
+  svg.append(path);
+  return svg;
+};
+
+let samples = [];
+let offset = null; // the server's start on this machine's clock, in seconds
+let figures = null;
+let shape = '';
+let source = null;
+let drive = 0;
+let isDue = false;
+
+const show = () => {
+  isDue = false;
+  const last = samples[samples.length - 1];
+  if (!last) return;
+  const plots = plotsOf(last);
+  const kind = JSON.stringify(plots.map((plot) => [plot.title, plot.lines.map((it) => it.label)]));
+  if (kind !== shape) {
+    shape = kind;
+    figures = plots.map((plot) => new Figure(plot));
+    at('plots').replaceChildren(...figures.map((it) => it.root));
+  }
+  const times = samples.map((it) => offset + it.up_s);
+  figures.forEach((figure) => figure.draw(samples, times));
+  tiles(last);
+  power(last.is_on, last.layer !== null);
+};
+
+// A device of two drives keeps its banks.
+const power = (isOn, isStack) => {
+  at('power').textContent = isOn ? 'Power is on' : 'Power is off';
+  at('power').className = `power ${isOn ? 'on' : 'off'}`;
+  at('cut').disabled = !isOn;
+  at('restore').disabled = isOn;
+  at('with-bank').hidden = isOn || isStack;
+};
+
+const tiles = (it) => {
+  const bank = it.banks[0];
+  const needs = bank?.needs;
+  const all = [
+    ['Commands per second', digits(sum(it.rates.map((rate) => rate.per_s)))],
+    ['In flight', digits(it.pending)],
+    ['Failed', digits(it.failed), it.failed > 0],
+    ['Write amplification', factor(it.waf[1])],
+    ['Drive’s time', span(it.time_s)],
+    ['Host’s share', it.host_share === null ? '–' : `${digits(it.host_share * 100)} %`, it.host_share > 0.2],
+  ];
+  if (bank) {
+    all.push(['Cut now: data to save', needs ? bytes(sum(it.banks.map((b) => b.needs?.promised_bytes ?? 0))) : '–']);
+    all.push(['Cut now: capacitance', needs ? `${farads(needs.capacitance_nf)} of ${farads(bank.holds_nf)}` : '–', needs && needs.energy_nj > bank.holds_nj]);
+    all.push(['Cut now: dump', needs ? millis(needs.dump_ns) : '–']);
+  }
+  if (it.zones) all.push(['Zones', STATES.map((name, n) => [name, it.zones.states[n]]).filter((s) => s[1]).map(([name, n]) => `${n} ${name}`).join(', ')]);
+  if (it.recorded) all.push(['Recording', it.recorded.has_failed ? 'failed' : bytes(it.recorded.bytes), it.recorded.has_failed]);
+  at('now').replaceChildren(...all.map(([label, value, isBad]) => {
+    const tile = make('div');
+    tile.append(make('dt', label), make('dd', value, isBad ? 'bad' : ''));
+    return tile;
+  }));
+};
+
+const cuts = (all) => {
+  const columns = ['Cut', 'Drive’s time', 'In flight', 'Dumped', 'Pages', 'In', 'Energy', 'Left', 'Torn pages', 'Lost', 'Ready after', 'Lost ranges'];
+  const head = make('tr');
+  columns.forEach((it) => head.append(make('th', it, it === 'Lost ranges' ? 'words' : '')));
+  const rows = all.slice().reverse().map((it) => {
+    const ranges = it.lost.map(([lba, sectors]) => `LBA ${lba}, ${sectors} sectors`);
+    if (it.lost_ranges > ranges.length) ranges.push(`${it.lost_ranges - ranges.length} more`);
+    const values = [
+      digits(it.number), span(it.time_ns / 1e9), digits(it.interrupted_commands), bytes(it.dumped_bytes), digits(it.dumped_pages),
+      millis(it.dump_ns), energy(it.energy_nj), energy(it.energy_left_nj), digits(it.torn_pages), bytes(it.lost_bytes),
+      it.restored ? millis(it.restored.ready_in_ns) : '–'];
+    const row = make('tr');
+    values.forEach((value, n) => row.append(make('td', value, n === 9 && it.lost_bytes ? 'lost' : '')));
+    row.append(make('td', ranges.join('; ') || 'none', 'words'));
+    return row;
+  });
+  at('cuts').replaceChildren(...(rows.length ? [head, ...rows] : [make('caption', 'None since the server began.')]));
+};
+
+const say = (text, isBad) => {
+  at('said').textContent = text;
+  at('said').className = isBad ? 'said bad' : 'said';
+};
+
+const follow = (number) => {
+  drive = number;
+  source?.close();
+  samples = [];
+  source = new EventSource(`/drives/${number}/events`);
+  source.addEventListener('about', (event) => {
+    const about = JSON.parse(event.data);
+    samples = []; // the server sends all that it has
+    at('name').textContent = about.names[number];
+    document.title = `${about.names[number]}: a served drive`;
+    at('about').textContent = `${about.kind} drive, ${bytes(about.capacity_bytes)}`;
+    at('drive').replaceChildren(...about.names.map((name, n) => new Option(name, n, n === number, n === number)));
+    at('drives').hidden = about.names.length < 2;
+    if (at('said').textContent.startsWith('The server')) say('');
+  });
+  source.addEventListener('sample', (event) => {
+    const sample = JSON.parse(event.data);
+    samples.push(sample);
+    samples.splice(0, samples.length - KEPT);
+    offset = Date.now() / 1e3 - sample.up_s; // of the last one that has come
+    if (!isDue) setTimeout(show, 0); // one picture for all that have come together
+    isDue = true;
+  });
+  source.addEventListener('cuts', (event) => cuts(JSON.parse(event.data)));
+  source.addEventListener('error', () => {
+    at('power').textContent = 'No connection';
+    at('power').className = 'power off';
+    ['cut', 'restore'].forEach((id) => { at(id).disabled = true; });
+    say('The server does not answer, or has no room for another page. The page tries again.', true);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(drive), 3000);
+  });
+};
+
+const ask = async (question) => {
+  const token = sessionStorage.getItem('token') ?? at('token').value.trim();
+  if (!token) {
+    say('The switch needs the token that `leyden serve` printed when it began.', true);
+    at('token').focus();
+    return;
+  }
+  say('…');
+  try {
+    const answer = await fetch(`/drives/${drive}`, { method: 'POST', headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify(question) });
+    if (answer.status === 401) {
+      sessionStorage.removeItem('token');
+      at('needs-token').hidden = false;
+      say('This is not the server’s token.', true);
+      return;
+    }
+    const text = await answer.text();
+    if (!text.startsWith('{')) { say(text, true); return; }
+    sessionStorage.setItem('token', token);
+    at('needs-token').hidden = true;
+    said(JSON.parse(text));
+  } catch { say('The server does not answer.', true); }
+};
+
+const said = (it) => {
+  if (it.answer === 'refused') say(`Refused: ${it.why}.`, true);
+  else if (it.answer === 'cut') {
+    const lost = sum(it.lost.map((range) => range[1])) * 512;
+    say(`The power was cut: ${bytes(it.dumped_bytes)} dumped in ${millis(it.dump_ns)} with ${energy(it.energy_nj)}; acknowledged and lost: ${lost ? bytes(lost) : 'nothing'}${it.lost.length < RANGES_MOST ? '' : ' and more'}.`, lost > 0);
+  } else say(`The power is back. The drive is ready in ${millis(it.ready_in_ns)}: it reads flash for ${millis(it.scan_ns)} and charges for ${millis(it.charge_ns)}.`);
+};
+
+const theme = (name) => {
+  document.documentElement.dataset.theme = name;
+  at('theme').textContent = name === 'dark' ? 'Light' : 'Dark';
+  figures?.forEach((figure) => { if (figure.drawn) figure.build(); });
+};
+
+at('cut').addEventListener('click', () => ask({ ask: 'cut' }));
+at('restore').addEventListener('click', () => {
+  const uf = Number(at('bank').value);
+  ask(uf > 0 ? { ask: 'restore', capacitance_nf: Math.round(uf * 1000) } : { ask: 'restore' });
+});
+at('switch').addEventListener('submit', (event) => event.preventDefault());
+at('drive').addEventListener('change', (event) => follow(Number(event.target.value)));
+at('theme').addEventListener('click', () => theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
+
+// The token may come behind the address's #, which browsers send to no server. It does not stay there.
+if (location.hash.length > 1 && location.hash !== '#plots') {
+  sessionStorage.setItem('token', decodeURIComponent(location.hash.slice(1)));
+  history.replaceState(null, '', location.pathname);
+}
+at('needs-token').hidden = sessionStorage.getItem('token') !== null;
+theme(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
+cuts([]);
+follow(0);

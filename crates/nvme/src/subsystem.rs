@@ -51,7 +51,7 @@ pub struct Subsystem {
     pub(crate) namespaces: Vec<Namespace>,
     /// Names of hosts that may connect; all, if there are none.
     allowed: Vec<String>,
-    /// By host: what it proves to know. If there are any, no other host may connect.
+    /// The secrets of hosts, by name. If there are any, no other host may connect.
     secrets: BTreeMap<String, HostSecrets>,
     controllers: BTreeMap<u16, Controller>,
     last: u16,

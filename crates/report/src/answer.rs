@@ -21,7 +21,7 @@ pub struct AnswerPage<'a> {
     pub kind: &'static str,
     /// The verdict in words, and whether it is a good one.
     pub verdict: Option<(String, bool)>,
-    /// What was asked of which drive: names and values.
+    /// The question and its drive: names and values.
     pub facts: Vec<(&'static str, String)>,
     /// Warnings for the reader.
     pub warnings: Vec<String>,

@@ -17,7 +17,7 @@ pub(super) const SUCCESS1: u8 = 0x03;
 pub(super) const SUCCESS2: u8 = 0x04;
 
 wire! {
-    /// What each message begins with.
+    /// The beginning of each message.
     #[derive(PartialEq, Eq)]
     pub(super) struct Head {
         pub kind: u8,

@@ -70,7 +70,7 @@ fn fetch(exchange: &mut Exchange) -> (u8, Vec<u8>) {
     (text[1], text)
 }
 
-/// How an exchange fails, and that the host is told so and its connection ends.
+/// The failure of an exchange: the host is told of it, and its connection ends.
 fn fails(mut exchange: Exchange) -> (u8, Wrong) {
     assert!(!exchange.is_authenticated() && !exchange.is_over());
     let (id, text) = fetch(&mut exchange);

@@ -32,7 +32,7 @@ const MOST_LINES: usize = 2 * super::COLOURS;
 /// A run of a table of results.
 #[derive(Clone, Debug, Default)]
 pub struct SweptRun {
-    /// What was varied but for the seed: keys and values.
+    /// Varied keys and their values, but for the seed.
     pub values: Vec<(String, String)>,
     /// Its figures, by key.
     pub figures: BTreeMap<String, f64>,

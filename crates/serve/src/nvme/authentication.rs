@@ -1,4 +1,4 @@
-//! Hosts that prove who they are, queue by queue, before anything else.
+//! The proof of a host's identity, queue by queue, before anything else.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub(super) struct Authentication {
 }
 
 impl Authentication {
-    /// Of a queue that was just connected.
+    /// The authentication of a queue that was just connected.
     pub(super) fn of(state: &State, queue: Connected) -> Self {
         Self { exchange: state.subsystem.exchange(queue) }
     }
@@ -73,7 +73,7 @@ impl Authentication {
     }
 }
 
-/// From the kernel's source of chance.
+/// Random bytes of the kernel.
 fn entropy() -> std::io::Result<Entropy> {
     let mut bytes = [0; 132];
     let mut filled = 0;

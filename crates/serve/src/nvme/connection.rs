@@ -465,7 +465,7 @@ impl Connection {
         }
     }
 
-    /// Nobody waits any more for a host that has proved who it is, or need not.
+    /// The keeper waits no more for a host that has proved its identity, or need not.
     fn proved(&self) {
         if let Some((_, number)) = self.queue.filter(|_| self.authentication.is_done()) {
             self.shared.lock().proved(number);

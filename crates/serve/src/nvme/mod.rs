@@ -55,7 +55,7 @@ pub struct NvmeOptions {
     pub name: Option<String>,
     /// Names of hosts that may connect; all if there are none.
     pub hosts: Vec<String>,
-    /// By host: its secrets. If there are any, each host proves who it is, and others may not connect.
+    /// The secrets of hosts, by name. If there are any, each host proves its identity, and others may not connect.
     pub secrets: BTreeMap<String, HostSecrets>,
     /// How a power cut looks.
     pub cut: CutMode,

@@ -160,7 +160,7 @@ fn malformed_messages_have_their_status() {
     assert_eq!(host.admin.tell(&message(0, 0, &[0; 66])).status, 0x4001, "nobody is asked");
 }
 
-/// Whoever has not proved who he is takes no place from those who could.
+/// Hosts that have not proved their identity take no place from those that could.
 #[test]
 fn hosts_without_the_secret_make_room() {
     let served = served(Limits::new(256 << 20, 4).unwrap());

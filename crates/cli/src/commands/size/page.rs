@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::version;
 
-/// What a page is made of: arithmetic, and runs if there were any.
+/// The material of a page: arithmetic, and runs if there were any.
 pub(super) struct Parts<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) command: &'a str,

@@ -15,6 +15,8 @@ fn main() -> std::io::Result<()> {
         ("nbd_session", leyden_serve::fuzz::nbd_seed()),
         ("nvme_host", leyden_serve::fuzz::nvme_seed()),
         ("nvme_session", leyden_serve::fuzz::nvme_seed()),
+        ("vfio_user", leyden_serve::fuzz::vfio_user_seed()),
+        ("vfio_user_session", leyden_serve::fuzz::vfio_user_seed()),
         ("program", leyden_serve::fuzz::program_seed()),
         ("program_session", leyden_serve::fuzz::program_seed()),
         ("served_drive", leyden_serve::fuzz::served_drive_seed()),

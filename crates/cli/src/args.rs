@@ -4,7 +4,7 @@ mod answers;
 #[cfg(feature = "crashtest")]
 pub(crate) mod crashtest;
 #[cfg(feature = "serve")]
-mod nvme;
+pub(crate) mod nvme;
 #[cfg(feature = "plot")]
 mod plot;
 pub(crate) mod reproduce;

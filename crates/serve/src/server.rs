@@ -242,12 +242,24 @@ impl House {
         listener: Listener,
         front: P::Front,
     ) -> Result<JoinHandle<()>, ServeError> {
-        let Allowance { guests, budget } = self.allowance.clone();
         let handles = self.handles.clone();
+        self.open_with(what, listener, move |socket, guest, budget| {
+            session::serve::<P>(Stream::Open(socket), &front, &handles, guest, budget)
+        })
+    }
+
+    /// The same with the session's own way to serve.
+    pub(crate) fn open_with<E: std::fmt::Display>(
+        &self,
+        what: &'static str,
+        listener: Listener,
+        session: impl Fn(Socket, &Guest, &Arc<Budget>) -> Result<(), E> + Clone + Send + 'static,
+    ) -> Result<JoinHandle<()>, ServeError> {
+        let Allowance { guests, budget } = self.allowance.clone();
         let serve = move |socket: Socket, guest: Guest| {
             let (client, peer) = (guest.number(), guest.peer());
             guest.say(|left_out| info!(client, peer, left_out, "{what}"));
-            match session::serve::<P>(Stream::Open(socket), &front, &handles, &guest, &budget) {
+            match session(socket, &guest, &budget) {
                 Ok(()) => guest.say(|left_out| info!(client, peer, left_out, "{what} has gone")),
                 Err(error) => {
                     guest.say(|left_out| warn!(client, peer, left_out, %error, "{what} sent away"));

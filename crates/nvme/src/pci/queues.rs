@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn each_mistake_of_making_and_deleting_has_its_status() {
         let mut queues = queues();
-        let mut status = |sqe: Sqe| queues.manage(&sqe, MOST).map_err(|it| it.code());
+        let mut status = |sqe: Sqe| queues.manage(&sqe, MOST).map_err(Status::code);
         let cases = [
             (manage(5, 0, 4, 3, CQ), 0x101), // the admin queue
             (manage(5, 1, 4, 3, CQ), 0x101), // it is there

@@ -10,6 +10,9 @@ use crate::host::Entry;
 use crate::machine::*;
 use crate::{BLOCK, PLAIN, Served, filled};
 
+/// EINVAL.
+const INVALID: u32 = 22;
+
 #[test]
 fn what_is_no_message_ends_its_connection_and_no_other() {
     let served = Served::new();
@@ -47,7 +50,6 @@ fn requests_that_cannot_be_are_refused_and_the_client_goes_on() {
     let served = Served::new();
     let mut machine = Machine::enabled(&served.socket(), 1, 64);
     let client = &mut machine.client;
-    const INVALID: u32 = 22;
     let mut ask = |command, body: &[u32]| client.ask(command, &words(body), &[]);
     assert_eq!(ask(1, &[0]), Err(INVALID), "a second version");
     assert_eq!(ask(6, &[0; 8]), Err(95));

@@ -122,7 +122,7 @@ impl<'a> Worker<'a> {
         let needs = self.needs(&taken);
         let memory = needs.as_ref().map_or(0, |needs| needs.memory);
         match self.enter(COMMAND_BYTES + memory) {
-            Some(Ok(permit)) => self.begin(taken, needs, permit),
+            Some(Ok(permit)) => self.begin(taken, &needs, permit),
             Some(Err(Full)) => self.replier(taken, None).end(Status::NO_MEMORY, 0),
             None => {
                 self.held = Some(taken);
@@ -181,11 +181,11 @@ impl<'a> Worker<'a> {
         Ok(Needs { io: Some(io), comes, memory: memory + read })
     }
 
-    fn begin(&mut self, taken: Taken, needs: Result<Needs, Status>, permit: Permit) {
+    fn begin(&mut self, taken: Taken, needs: &Result<Needs, Status>, permit: Permit) {
         let replier = self.replier(taken, Some(permit));
         let (io, comes) = match needs {
-            Ok(Needs { io, comes, .. }) => (io, comes),
-            Err(status) => return replier.end(status, 0),
+            Ok(Needs { io, comes, .. }) => (*io, *comes),
+            Err(status) => return replier.end(*status, 0),
         };
         let data = match self.data(&taken, comes) {
             Ok(data) => data,

@@ -48,7 +48,7 @@ I
 MODULES="virtio_pci virtio_mmio virtio_blk virtio_net virtio_rng e1000 9p 9pnet_virtio
  nvme_tcp nvme_fabrics nvme nvmet nvmet_tcp nvme_loop null_blk nbd ublk_drv loop brd scsi_debug
  dm_mod dm_zoned dm_log_writes dm_flakey dm_delay dm_snapshot zonefs ext4 xfs f2fs btrfs crc32_generic crc32c_generic crc32c_intel
- libcrc32c configfs bfq kyber_iosched mq_deadline fuse"
+ libcrc32c configfs bfq kyber_iosched mq_deadline fuse nvme_auth dh_generic hmac sha256 sha512 sha256_generic sha512_generic"
 
 build() {
   mkdir -p "$DIR"; sources; qemu; local R=$DIR/rootfs T; rm -rf "$R" "$DIR/root.img" "$DIR/initrd.img"

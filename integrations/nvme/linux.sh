@@ -94,7 +94,7 @@ cuts() {
 
 # Atomic writes of up to $1 bytes, without a boundary: the limits in sysfs, RWF_ATOMIC at and above them, and $2 cuts amid pages of that size.
 atomic() {
-  local most=$1 rounds=$2 q="/sys/block/${N1##*/}/queue" i n=0 writer torn page; say "atomic writes"; grep . "$q"/atomic_write_*
+  local most=$1 rounds=$2 q="/sys/block/${N1##*/}/queue" i n=0 writer torn; say "atomic writes"; grep . "$q"/atomic_write_*
   [ "$(cat "$q/atomic_write_unit_max_bytes")" = "$most" ] || bad "atomic_write_unit_max_bytes is not $most"
   [ "$(cat "$q/atomic_write_max_bytes")" = "$most" ] || bad "atomic_write_max_bytes is not $most"
   [ "$(cat "$q/atomic_write_unit_min_bytes")" = "$(cat "$q/logical_block_size")" ] || bad "atomic_write_unit_min_bytes is no block"
@@ -103,15 +103,34 @@ atomic() {
   for n in 4096 $((most / 2)) "$most"; do try "$n" && echo "RWF_ATOMIC $n: written" || bad "RWF_ATOMIC of $n bytes: $(tail -3 /tmp/fio /tmp/fio.err)"; done
   for n in $((2 * most)) $((most - 4096)); do
     if try "$n"; then bad "RWF_ATOMIC of $n bytes is written"; else grep -hq 'Invalid argument' /tmp/fio /tmp/fio.err && echo "RWF_ATOMIC $n: EINVAL" || bad "RWF_ATOMIC of $n bytes: $(cat /tmp/fio /tmp/fio.err)"; fi; done
-  for n in a b c d e f g h; do head -c "$most" /dev/zero | tr '\0' "$n" > "/tmp/page.$n"; done
-  dd if=/dev/zero of="$N1" bs="$most" count=16 oflag=direct status=none; torn=0
+  # Pages of one letter each, amid single blocks, so that atomic writes do not begin where flash pages do; more of them than the drive buffers.
+  local pages=512 units=$((most / 4096)) letter; torn=0
+  head -c $((pages * most)) /dev/zero | tr '\0' z > /tmp/pages; dd if=/tmp/pages of="$N1" bs=1M oflag=direct conv=fsync status=none
   for i in $(seq "$rounds"); do
-    ( while :; do for n in a b c d e f g h; do dd if="/tmp/page.$n" of="$N1" bs="$most" seek=$((RANDOM % 16)) oflag=direct conv=notrunc status=none 2>/dev/null || exit; done; done ) & writer=$!
+    ( while :; do for letter in 1 2 3 4 5 6 7 8; do [ -b "$N1" ] || exit; fio --eta=never --allow_file_create=0 --direct=1 --ioengine=libaio --time_based --runtime=500ms --filename="$N1" --rw=randwrite --buffer_pattern="0x6$letter" --output=/dev/null \
+      --name=pages --iodepth=4 --bs="$most" --size=$((pages * most)) --name=blocks --bs=4k --offset=64m --size=1m --thinktime=100 2> /dev/null || exit; done; done ) & writer=$!
     sleep "1.$((RANDOM % 10))"; switch cut; nvme disconnect -n "$NQN" > /dev/null; wait $writer
     switch restore; connect || { bad "connect after cut $i: $(dmesg | tail -3)"; return; }; wait_disks
-    for page in $(seq 0 15); do [ "$(dd if="$N1" bs="$most" skip="$page" count=1 iflag=direct status=none | fold -w 4096 | sort -u | wc -l)" = 1 ] || torn=$((torn + 1)); done
+    dd if="$N1" bs=1M count=$((pages * most >> 20)) iflag=direct status=none | tr "\\0" 0 > /tmp/pages; [ "$(fold -w 4096 /tmp/pages | wc -l)" -ge $((pages * units - 1)) ] || bad "round $i: the pages cannot be read"
+    n=$(fold -w 4096 /tmp/pages | cut -c1 | xargs -n "$units" | tr -d " " | grep -cvE '^(.)\1*$'); torn=$((torn + n))
+    echo "cut $i: $n pages torn, $(fold -w 4096 /tmp/pages | cut -c1 | sort | uniq -c | tr -s ' \n' ' ')"
   done
   [ "$torn" = 0 ] || bad "$torn pages are torn"; echo "$rounds cuts: $torn torn pages"
+}
+
+# Secrets: $1 is the host's, $2 the controller's. Who does not know them gets in nowhere; a host finds out who the controller is.
+auth() {
+  local wrong=DHHC-1:00:ZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXp7fH1+f4CBgoOeXryU: n q; say authentication
+  refused() { if connect "$@" 2> /tmp/refused; then bad "connected with $*"; nvme disconnect -n "$NQN" > /dev/null; else sed 's/^/refused: /' /tmp/refused; fi; }
+  refused; refused -S "$wrong"; refused -S "$1" -C "$wrong"
+  for n in "-S $1" "-S $1 -C $2"; do
+    connect $n || { bad "connect $n: $(dmesg | tail -5)"; continue; }; wait_disks; dmesg | grep -o 'authenticated with hash.*' | tail -1
+    dd if=/dev/urandom of=/tmp/data bs=64k count=16 status=none; dd if=/tmp/data of="$N1" bs=64k oflag=direct status=none
+    dd if="$N1" bs=1M count=1 iflag=direct status=none | cmp - /tmp/data || bad "data with $n"
+    switch cut; switch restore; sleep 3; for q in $(seq 100); do grep -q live /sys/class/nvme/nvme*/state && break; sleep 0.2; done
+    wait_disks; dd if="$N1" of=/dev/null bs=64k count=1 iflag=direct status=none || bad "read after a reconnection with $n: $(dmesg | tail -5)"
+    run nvme disconnect -n "$NQN"
+  done
 }
 
 # The power of a drive fails and returns while a host waits for it: it reconnects by itself, and goes on.
@@ -127,6 +146,7 @@ case $1 in
   all) facts; conventional; zoned;;
   cuts) connect || bad connect; wait_disks; cuts "$4" "$5";;
   atomic) connect || bad connect; wait_disks; atomic "${4:-16384}" "${5:-5}";;
+  auth) auth "$4" "$5";;
   returns) connect || bad connect; wait_disks; returns;;
   sh) connect; wait_disks; eval "$4";;
 esac

@@ -6,7 +6,6 @@ import concurrent.futures
 import json
 import multiprocessing
 import os
-import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import leyden
 import pytest
 from leyden import _crashtest
+from pools import losing
 
 #: The command that records; the tests' script names it.
 LEYDEN = os.environ.get("LEYDEN", "leyden")
@@ -68,14 +68,7 @@ def test_workers_say_what_this_machine_says(recorded: Path, tmp_path: Path, monk
 
 def test_a_killed_worker_costs_its_batch(recorded: Path) -> None:
     here = leyden.crashtest(recorded, states=60)
-    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as workers:
-        killed: list[int] = []
-
-        def kill(_: float) -> None:
-            if not killed:
-                killed.extend(workers._processes)
-                os.kill(killed[0], signal.SIGKILL)
-
+    with losing() as (workers, kill):
         with pytest.warns(UserWarning, match="states from .*BrokenProcessPool.*run again"):
             there = leyden.crashtest(recorded, states=60, executor=workers, batch=3, inputs=["check.py"], progress=kill)
     assert there == here

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import leyden
 import pytest
+from pools import losing
 
 QUICK = {"workload.job.0.requests": 2000, "precondition.kind": "none"}
 PLAN = """
@@ -282,14 +283,7 @@ def test_a_broken_worker_costs_its_shard(plan: Path, tmp_path: Path) -> None:
 
 def test_a_killed_worker_costs_torture_its_batches() -> None:
     whole = leyden.torture(60)
-    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        killed: list[int] = []
-
-        def kill(_: float) -> None:
-            if not killed:
-                killed.extend(pool._processes)
-                os.kill(killed[0], signal.SIGKILL)
-
+    with losing() as (pool, kill):
         # A pool that has lost a process takes no more.
         with pytest.warns(UserWarning, match="seeds .* BrokenProcessPool: .*run again"):
             found = leyden.torture(60, executor=pool, batch=2, progress=kill)

@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use leyden_config::Set;
 
-pub(crate) use answers::{LifetimeArgs, TimelineArgs, TimelineOf};
+pub(crate) use answers::{LifetimeArgs, SizeArgs, TimelineArgs, TimelineOf};
 #[cfg(feature = "plot")]
 pub(crate) use plot::{Length, PlotArgs};
 pub(crate) use reproduce::ReproduceArgs;
@@ -116,7 +116,7 @@ pub(crate) enum Command {
     /// The worst case follows from the configuration. What the workload needs is measured in short runs:
     /// with every protection of the mapping table, and with every place for dumps. All of these drives
     /// have the same capacity and the same spare blocks.
-    #[command(after_long_help = SIZE_EXAMPLES)]
+    #[command(after_long_help = answers::SIZE_EXAMPLES)]
     Size(SizeArgs),
     /// Profile or convert block traces
     #[command(subcommand)]
@@ -278,17 +278,6 @@ A thousand seeds take about five minutes of processor time.
 
 Exit codes: 1 if a drive lost promised data or failed otherwise.";
 
-const SIZE_EXAMPLES: &str = "\
-Examples:
-  leyden size power-loss
-  leyden size power-loss --set device.power.bank.part=aluminium --json
-  leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned
-  leyden size devices/tlc-datacenter --worst --set size='1.92 TB' --csv banks.csv
-  leyden size power-loss --fleet 100000
-
-Without --worst or --fleet it makes about 20 short runs, each with its own preconditioning. Without a \
-terminal, progress is a line a minute.";
-
 /// `leyden run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
@@ -305,42 +294,6 @@ pub(crate) struct RunArgs {
     pub(crate) allow_underprovisioned: bool,
     #[command(flatten)]
     pub(crate) common: Common,
-}
-
-/// `leyden size`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct SizeArgs {
-    /// The scenario: a file, or the name of a bundled one
-    pub(crate) file: String,
-    /// Override a key of the configuration; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
-    pub(crate) set: Vec<Set>,
-    /// Shorthand for --set seed=N
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) seed: Option<u64>,
-    /// Commands to run on each drive
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) commands: u64,
-    /// Accept a bank that is too small for the worst case, and report its losses
-    #[arg(long)]
-    pub(crate) allow_underprovisioned: bool,
-    /// Parallel runs; default: the number of cores, as memory allows
-    ///
-    /// Results do not depend on it; wall times do.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) jobs: Option<u16>,
-    /// Compute the bank of every protection, dump and part, and the weight of each assumption; runs nothing
-    #[arg(long)]
-    pub(crate) worst: bool,
-    /// Estimate how many of N drives fall below the worst case as their capacitors age; runs nothing
-    #[arg(long, value_name = "N", conflicts_with = "worst", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) fleet: Option<u64>,
-    /// Write the banks of --worst as a table, a line for each
-    #[arg(long, value_name = "FILE.csv", requires = "worst")]
-    pub(crate) csv: Option<PathBuf>,
-    /// Print JSON, and nothing else, on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `leyden compare`.
@@ -469,6 +422,9 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_name = "N", default_value_t = 200, requires = "exhaustive",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) commands: u32,
+    /// Write a page: the verdict, power cuts, losses, coverage, and each failure with its command
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["explain", "replay", "seed"])]
+    pub(crate) report: Option<PathBuf>,
     /// Print the summary as JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,

@@ -111,7 +111,7 @@ fn a_checkout_that_cannot_be_written_is_named() {
 fn a_disk_without_room_is_named_before_the_build() {
     let full = ("df", "echo header; echo '/dev/vda 1000000 999000 1000 99% /'");
     let output = Machine::with(&[ROOT, COMPILER, CARGO, full]).demo(&[]);
-    says(&output, 1, &["too little room: a build takes 2 GiB"]);
+    says(&output, 1, &["too little room: 2 GiB are needed"]);
 }
 
 #[test]

@@ -197,3 +197,71 @@ fn a_drive_that_is_saved_keeps_its_promise() {
     }
     assert!(whole > 0, "some cut leaves it");
 }
+
+/// A write whose units lie in two mapping pages, one of which a dump saves for a trim of another unit. The page of data that is
+/// under way at the cut comes to its end: the mapping page must know of it, or it would hide half.
+#[test]
+fn a_dumped_mapping_page_hides_no_part() {
+    let mut config = config(Region::None, table(16));
+    config.ftl.map.protection = leyden_ftl::map::ProtectionConfig::by_name("none").unwrap();
+    config.ftl.map.entries_per_page = Some(16);
+    let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+    write(&mut ssd, 0, 14, 1);
+    write(&mut ssd, 14, 4, 1);
+    run(&mut ssd, None);
+    ssd.submit(ssd.now(), Command::flush());
+    run(&mut ssd, None);
+    assert_eq!(left(&ssd, 18), [1; 18]);
+    let mut cuts = 0;
+    for round in 2..16 {
+        write(&mut ssd, 14, 4, round);
+        run(&mut ssd, None);
+        // Its page is under way when the trim makes the first mapping page dirty.
+        ssd.submit(ssd.now(), Command::flush());
+        ssd.submit(ssd.now(), Command::trim(Lba((round - 2) * UNIT), UNIT as u32));
+        loop {
+            let found = &left(&ssd, 18)[14..];
+            assert!(found.iter().all(|it| *it == found[0]), "round {round}: {found:?}");
+            cuts += 1;
+            let Some(next) = ssd.next_event() else { break };
+            ssd.advance(next, &mut Vec::new());
+        }
+    }
+    assert!(cuts > 40, "{cuts}");
+}
+
+/// A trim takes a unit out of a write that waits, or is on its way: a cut then leaves the others together, and of that unit
+/// zeroes or the write itself, and nothing older.
+#[test]
+fn a_trim_of_a_part_brings_nothing_older_back() {
+    for protection in ["full", "none", "journal", "partial"] {
+        let mut config = config(Region::None, table(16));
+        config.ftl.map.protection = leyden_ftl::map::ProtectionConfig::by_name(protection).unwrap();
+        let mut zeroes = 0;
+        for at in 0..6 {
+            let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
+            for stamp in [1, 2] {
+                write(&mut ssd, 0, 4, stamp);
+                run(&mut ssd, None);
+                ssd.submit(ssd.now(), Command::flush());
+                if stamp == 1 {
+                    run(&mut ssd, None);
+                    assert_eq!(left(&ssd, 4), [1; 4]);
+                }
+            }
+            for step in 0.. {
+                if step == at {
+                    ssd.submit(ssd.now(), Command::trim(Lba(UNIT), UNIT as u32));
+                }
+                let Some(next) = ssd.next_event() else { break };
+                ssd.advance(next, &mut Vec::new());
+                let found = left(&ssd, 4);
+                let (trimmed, others) = (found[1], [found[0], found[2], found[3]]);
+                assert!(others.iter().all(|it| *it == others[0]), "{protection}: {found:?}");
+                assert!(trimmed == others[0] || trimmed == 0, "{protection}: {found:?}");
+                zeroes += u32::from(trimmed == 0);
+            }
+        }
+        assert!(zeroes > 0, "{protection}: the trim takes effect");
+    }
+}

@@ -2,6 +2,7 @@
 
 use zerocopy::FromBytes;
 
+use crate::auth::MESSAGE_MOST;
 use crate::status::Status;
 use crate::wire::{ConnectData, FabricsSqe, SGL_IN_CAPSULE, name_of};
 
@@ -53,6 +54,10 @@ pub enum FabricsCommand {
     Get(Property),
     /// 00h, with its value.
     Set(Property, u64),
+    /// 05h: a message of the host, of so many bytes.
+    AuthenticationSend(u32),
+    /// 06h: the message that is due to the host, in so many bytes.
+    AuthenticationReceive(u32),
 }
 
 /// Where Connect was wrong: what its completion says beside 182h (Base 2.0, figure 546).
@@ -68,6 +73,19 @@ pub(crate) const NO_CONTROLLER: (Status, u32) = in_data(16);
 pub(crate) const NO_HOST_ID: (Status, u32) = in_data(0);
 pub(crate) const BAD_QUEUE: (Status, u32) = in_entry(42);
 pub(crate) const BAD_SIZE: (Status, u32) = in_entry(44);
+
+/// The length of a message of the one protocol of authentication there is (figures 386 and 391).
+fn message_bytes(sqe: &FabricsSqe) -> Result<u32, Status> {
+    let (protocol, specific) =
+        (sqe.word42.get() >> 8, [sqe.word40.get() >> 8, sqe.word42.get() & 0xff]);
+    let bytes = u32::from(sqe.word44.get()) | u32::from(sqe.word46.get()) << 16;
+    let is_right = protocol == 0xe9 && specific == [1, 1];
+    if is_right && (1..=MESSAGE_MOST as u32).contains(&bytes) && sqe.sgl.length.get() == bytes {
+        Ok(bytes)
+    } else {
+        Err(Status::INVALID_FIELD)
+    }
+}
 
 impl FabricsCommand {
     /// Which fabrics command it is.
@@ -85,6 +103,8 @@ impl FabricsCommand {
             0x00 => Ok(Self::Set(property()?, sqe.value.get())),
             0x01 => Ok(Self::Connect),
             0x04 => Ok(Self::Get(property()?)),
+            0x05 => Ok(Self::AuthenticationSend(message_bytes(sqe)?)),
+            0x06 => Ok(Self::AuthenticationReceive(message_bytes(sqe)?)),
             _ => Err(Status::INVALID_OPCODE),
         }
     }

@@ -11,6 +11,7 @@
 //! - Each command is parsed once, and each has exactly one end.
 
 mod admin;
+mod auth;
 mod controller;
 mod events;
 mod fabrics;
@@ -26,6 +27,9 @@ pub mod wire;
 mod zones;
 
 pub use admin::{Answer, Around, Health, transfer, wants_health};
+pub use auth::{
+    Entropy, Exchange, HostSecrets, MESSAGE_MOST, Secret, SecretError, Wrong, parse_secrets,
+};
 pub use controller::{Controller, QUEUE_MOST, QUEUES_MOST};
 pub use events::Event;
 pub use fabrics::{Connected, FabricsCommand, Property};

@@ -52,6 +52,7 @@ impl Status {
     pub const CONNECT_BUSY: Self = passing(0x181);
     pub const CONNECT_INVALID: Self = firm(0x182);
     pub const CONNECT_HOST: Self = firm(0x184);
+    pub const NOT_AUTHENTICATED: Self = firm(0x191);
     pub const SIZE_LIMIT: Self = firm(0x183);
     pub const ZONE_OFFLINE: Self = firm(0x1bb);
     pub const WRITE_FAULT: Self = firm(0x280);

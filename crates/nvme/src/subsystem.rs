@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use crate::auth::{Exchange, HostSecrets};
 use crate::controller::{Controller, Failed, Host, Kind, QUEUE_MOST, QUEUES_MOST};
 use crate::events::Event;
 use crate::fabrics::{
@@ -50,6 +51,8 @@ pub struct Subsystem {
     pub(crate) namespaces: Vec<Namespace>,
     /// Names of hosts that may connect; all, if there are none.
     allowed: Vec<String>,
+    /// By host: what it proves to know. If there are any, no other host may connect.
+    secrets: BTreeMap<String, HostSecrets>,
     controllers: BTreeMap<u16, Controller>,
     last: u16,
 }
@@ -83,8 +86,31 @@ impl Subsystem {
                 return Err(SubsystemError::Name(name.clone()));
             }
         }
-        let controllers = BTreeMap::new();
-        Ok(Self { name, serial, namespaces, allowed, controllers, last: 0 })
+        let (controllers, secrets) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { name, serial, namespaces, allowed, secrets, controllers, last: 0 })
+    }
+
+    /// A subsystem whose hosts have to prove who they are, and of which each has a secret.
+    ///
+    /// # Errors
+    /// If a name is none.
+    pub fn with_secrets(
+        mut self,
+        secrets: BTreeMap<String, HostSecrets>,
+    ) -> Result<Self, SubsystemError> {
+        if let Some(name) = secrets.keys().find(|name| !is_name(name)) {
+            return Err(SubsystemError::Name(name.clone()));
+        }
+        self.secrets = secrets;
+        Ok(self)
+    }
+
+    /// The exchange by which the host of a queue that was just connected proves who it is; `None` if it need not. Discovery
+    /// tells names only, and Linux authenticates no host for it.
+    pub fn exchange(&self, queue: Connected) -> Option<Exchange> {
+        let host = &self.controllers.get(&queue.controller)?.host.name;
+        let secrets = self.secrets.get(host).filter(|_| !queue.is_discovery)?;
+        Some(Exchange::new(host, &self.name, secrets.clone()))
     }
 
     /// Its name.
@@ -140,7 +166,8 @@ impl Subsystem {
         if !is_name(&asked.host) {
             return Err(NO_HOST);
         }
-        if !self.allowed.is_empty() && !self.allowed.contains(&asked.host) {
+        let has_secret = self.secrets.is_empty() || self.secrets.contains_key(&asked.host);
+        if !has_secret || !self.allowed.is_empty() && !self.allowed.contains(&asked.host) {
             return Err((Status::CONNECT_HOST, 0));
         }
         // A queue of one entry could hold nothing.

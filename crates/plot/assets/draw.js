@@ -5,10 +5,8 @@ globalThis.failed = null;
   const { data, figure, paper } = JSON.parse(input);
   const chart = data.charts[figure];
   const asked = figures.options(paper);
-  vegaEmbed(new HTMLElement(), figures.onPaper(data, chart, asked), {
-    mode: "vega-lite", renderer: "none", actions: false, tooltip: false, ast: true,
-  })
-    .then((result) => result.view.toSVG())
+  Promise.resolve()
+    .then(() => chartView(figures.onPaper(data, chart, asked)).toSVG())
     .then((svg) => { drawn = figures.finished(svg, data.caption, asked); })
     .catch((error) => { failed = String(error); });
 })();

@@ -151,7 +151,7 @@ fn size(
     let sized = watched(py, progress.as_ref(), |watch| {
         let tell = |_: &str, fraction| watch.tell(fraction);
         let how = leyden_run::size::Watched { jobs, cancel: watch.cancel(), progress: &tell };
-        leyden_run::size::size(&loaded.scenario, commands, &how)
+        leyden_run::size::size(&loaded.scenario, commands, &leyden_run::size::LESS, &how)
     })?;
     let (sizing, _) = sized.map_err(|error| refused(&loaded, &error))?;
     json_of(&sizing)

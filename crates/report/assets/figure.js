@@ -94,16 +94,17 @@ const figures = (() => {
     return lines;
   }
 
-  // Characters in a line of this width: the mean width of text is about half its size, of capitals more.
-  const fitting = (width, size) => Math.max(8, Math.floor(width / (0.48 * size)));
+  // Characters in a line of this width: the mean width of text is about half its size, of wide fonts more.
+  const fitting = (width, size) => Math.max(8, Math.floor(width / (0.55 * size)));
 
   // The channels by which lines are told apart; one legend stands for all of them.
   const TELLING = ["color", "strokeWidth", "strokeOpacity", "strokeDash"];
 
   function withLegend(chart, part) {
-    if (!part.encoding?.y || chart.lines.length < 2) return part;
+    const isTold = (channel) => part.encoding[channel]?.field ?? part.encoding[channel]?.datum;
+    if (!part.encoding?.y || (chart.lines.length < 2 && !chart.rows.length)) return part;
     const encoding = { ...part.encoding };
-    for (const channel of TELLING.filter((channel) => encoding[channel]?.field)) {
+    for (const channel of TELLING.filter(isTold)) {
       // One type for all: only then does Vega-Lite make them one legend.
       encoding[channel] = { ...encoding[channel], type: "ordinal", legend: { title: null, symbolOpacity: 1 } };
     }
@@ -124,7 +125,8 @@ const figures = (() => {
     const lone = chart.lines.length === 1 && chart.lines[0].label !== chart.title ? `: ${chart.lines[0].label}` : "";
     spec.title = { text: wrap(chart.title + lone, fitting(inner, size * 1.25)), anchor: "start", frame: "bounds" };
     const longest = Math.max(0, ...chart.lines.map((line) => line.label.length));
-    const columns = Math.max(1, Math.floor(inner / (longest * size * 0.54 + 3.5 * size)));
+    // Rows with names have little room beside these: their legend stands in one column.
+    const columns = !chart.lines.length ? 1 : Math.max(1, Math.floor(inner / (longest * size * 0.54 + 3.5 * size)));
     return {
       ...spec,
       config: {

@@ -39,6 +39,8 @@
     commands: four,
     bytes: (v) => v >= 2 ** 30 ? four(v / 2 ** 30) + " GiB" : v >= 2 ** 20 ? four(v / 2 ** 20) + " MiB" : four(v / 1024) + " KiB",
     energy: (v) => v >= 1000 ? four(v / 1000) + " J" : four(v) + " mJ",
+    volts: (v) => three(v) + " V",
+    years: (v) => three(v) + (v === 1 ? " year" : " years"),
   };
 
   function percentile(nines) {
@@ -75,7 +77,9 @@
     protected_share: (x) => three(x * 100) + " % protected",
     locality: (x) => "h = " + three(x * 100),
     reads_per_write: (x) => three(x) + " reads per write",
-    capacitance: (x) => three(x) + " µF",
+    capacitance: (x) => x < 1000 ? three(x) + " µF" : x < 1e6 ? three(x / 1000) + " mF" : three(x / 1e6) + " F",
+    after_cut: (x) => three(x) + " ms",
+    drive_writes: (x) => three(x) + " drive writes a day",
     parameter: (x) => four(x),
   };
 
@@ -87,6 +91,7 @@
       const head = bar.x === last ? `${bar.x} erases` : `${bar.x} to ${last} erases`;
       return { head, entries: [{ text: SHOW.blocks(bar.v) }] };
     }
+    if (!chart.lines.length) return null;
     const discrete = DISCRETE[chart.across];
     if (discrete) x = nearest(chart, x, discrete);
     const entries = chart.lines.flatMap((line, i) => {
@@ -150,17 +155,12 @@
 
   async function draw(place) {
     const chart = data.charts[place.dataset.figure];
-    const result = await vegaEmbed(place, figures.fullSpec(data, chart), {
-      mode: "vega-lite",
-      renderer: "svg",
-      actions: false,
-      tooltip: false,
-      ast: true, // expressions are interpreted: the page allows no eval
-      config: CONFIG,
-    });
-    addTooltip(place, chart, result.view);
-    addSwitches(chart, result.view);
-    views.push({ place, view: result.view });
+    const view = chartView(figures.fullSpec(data, chart), { config: CONFIG, container: place });
+    await view.runAsync();
+    place.style.minHeight = "0"; // it has kept the room until here
+    addTooltip(place, chart, view);
+    addSwitches(chart, view);
+    views.push({ place, view });
   }
 
   // A click on a name in the legend hides its line, and shows it again. The names of runs mean the same
@@ -168,7 +168,7 @@
   const switches = [];
   function addSwitches(chart, view) {
     const keys = [...document.querySelectorAll(`#${CSS.escape(chart.id)} .legend .key`)];
-    keys.forEach((key, i) => {
+    keys.slice(0, chart.lines.length).forEach((key, i) => {
       const label = chart.lines[i].label;
       key.disabled = false;
       key.title = "Hide or show";
@@ -193,12 +193,9 @@
       points: Number(document.getElementById("paper-size").value),
       font: document.getElementById("paper-font").value,
     });
-    const holder = document.createElement("div");
-    const result = await vegaEmbed(holder, figures.onPaper(data, { ...chart, hidden: undefined }, asked), {
-      mode: "vega-lite", renderer: "svg", actions: false, ast: true,
-    });
-    const svg = figures.finished(await result.view.toSVG(), data.caption, asked);
-    result.finalize();
+    const view = chartView(figures.onPaper(data, { ...chart, hidden: undefined }, asked));
+    const svg = figures.finished(await view.toSVG(), data.caption, asked);
+    view.finalize();
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
     link.download = id + ".svg";

@@ -6,12 +6,16 @@ use leyden_record::RunRecord;
 use serde::Serialize;
 
 /// A figure in large type with a sentence below.
-#[derive(Serialize)]
-pub(crate) struct Card {
-    label: &'static str,
-    value: String,
-    unit: String,
-    note: String,
+#[derive(Default, Serialize)]
+pub struct Card {
+    /// Its name.
+    pub label: &'static str,
+    /// Its number.
+    pub value: String,
+    /// The number's unit; may be empty.
+    pub unit: String,
+    /// A sentence below it; may be empty.
+    pub note: String,
 }
 
 /// Latencies of one kind of command.

@@ -49,7 +49,7 @@ pub enum ReportError {
     NotAPage,
     /// A timeline with more in it than a browser draws at ease.
     #[error(
-        "{shown} commands and flash operations are too many for a page, which shows {most}\n  help: write a .json for Perfetto, or show a moment of the run: --at TIME"
+        "{shown} commands and flash operations are too many for a page, which shows {most}\n  help: write a .pftrace for Perfetto, or show a moment of the run: --at TIME"
     )]
     TooMany {
         /// Commands and operations of the timeline.

@@ -1,7 +1,7 @@
 //! One self-contained HTML file with plots, from one or several run records, or from a crash test.
 //!
 //! Here: reading records back from JSON ([`read_records`]) and laying them out as a page
-//! ([`render`], [`render_to`]; [`render_crash_test`] for crash tests), and the [`figures`] that other pages are
+//! ([`render`], [`render_to`]; [`render_crash_test`] for crash tests, [`render_answer`] for answers), and the [`figures`] that other pages are
 //! made of. Not here: the papers' figures; running anything, or computing what a record does not already say; a figure shows recorded numbers, at most thinned out (`series.rs` says how).
 //!
 //! Rules of every page:
@@ -12,6 +12,7 @@
 //! - a chart never stands over nothing: if there is nothing to draw, a sentence says so;
 //! - every chart has its table.
 
+mod answer;
 mod cards;
 mod columns;
 mod compare;
@@ -33,6 +34,8 @@ mod series;
 mod table;
 mod timeline;
 
+pub use answer::{AnswerPage, render_answer};
+pub use cards::Card;
 pub use columns::{Cell, Dimension, cells, quantity};
 pub use crash::{CrashFinding, CrashModel, CrashRun, CrashShare, CrashTestPage, render_crash_test};
 pub use csv::{CSV_HEAD, csv};
@@ -46,4 +49,4 @@ pub use page::{
 };
 pub use read::read_records;
 pub use replicates::{Estimate, Replicates, replicates};
-pub use timeline::{TIMELINE_HEAD, described, slow_command, timeline_json, timeline_page};
+pub use timeline::{TIMELINE_MARK, described, slow_command, timeline_page, timeline_trace};

@@ -32,7 +32,7 @@ pub const FIGURE_SCRIPT: &str = include_str!("../assets/figure.js");
 pub(crate) const SCRIPT: &str =
     concat!(include_str!("../assets/figure.js"), include_str!("../assets/report.js"));
 /// The chart library, as base64 of a gzip member.
-pub const PACKED_VEGA: &str = include_str!("../assets/vega/vega-bundle.min.js.gz.b64");
+pub const PACKED_VEGA: &str = include_str!("../assets/vega/charts.min.js.gz.b64");
 pub(crate) const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");
 
 /// The values of the template.
@@ -285,6 +285,15 @@ impl FigureData {
         let runs = Run::all(records);
         let sections = figures::sections(records, &runs);
         Self::of_json(data(&runs, &sections, &identity::caption(records))?)
+    }
+
+    /// The figures of sections that are of no runs.
+    ///
+    /// # Errors
+    /// [`ReportError::NoRuns`] if there is none.
+    pub fn of_sections(sections: &[Section], caption: &str) -> Result<Self, ReportError> {
+        let data = Self::of_json(data(&[], sections, caption)?)?;
+        if data.figures.is_empty() { Err(ReportError::NoRuns) } else { Ok(data) }
     }
 
     /// The figures in a page that [`render`] or `leyden reproduce` made.

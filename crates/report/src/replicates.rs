@@ -82,7 +82,7 @@ impl Replicates<'_> {
 
 impl Estimate {
     /// The mean of `values`, and its interval from their spread (Student 1908).
-    fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         let mean = values.iter().sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

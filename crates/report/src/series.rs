@@ -327,6 +327,25 @@ mod tests {
     }
 
     #[test]
+    fn a_99th_percentile_takes_100_commands() {
+        // An interval of one second with so many reads.
+        let p99 = |reads| {
+            let series = Series {
+                interval_s: 1.0,
+                time_s: vec![1.0],
+                read_iops: vec![reads],
+                read_p99_us: vec![90.0],
+                read_max_us: vec![95.0],
+                ..Series::default()
+            };
+            let columns = columns(&series);
+            assert_eq!(columns.values["read_max_us"], [Some(95.0)]);
+            columns.values["read_p99_us"][0]
+        };
+        assert_eq!((p99(99.0), p99(100.0)), (None, Some(90.0)));
+    }
+
+    #[test]
     fn short_columns_and_strange_numbers_are_gaps() {
         let series = Series {
             interval_s: 1.0,

@@ -161,6 +161,35 @@ fn many_runs_have_what_sums_them_up_and_no_tangle() {
     assert!(body(&html).contains("reports of up to four runs"));
 }
 
+/// Runs that differ in their names alone.
+fn alike(runs: usize) -> Vec<RunRecord> {
+    let named = |i| RunRecord { name: format!("run {i}"), ..Sample::default().record() };
+    (0..runs).map(named).collect()
+}
+
+#[test]
+fn four_runs_are_overlaid_and_five_are_not() {
+    let has_lines = |runs| outline(&page(&alike(runs))).iter().any(|it| it.starts_with("iops-"));
+    assert!(has_lines(4) && !has_lines(5));
+}
+
+#[test]
+fn a_line_on_another_is_dashed_and_named() {
+    let html = page(&alike(2));
+    let lines = &data(&html)["charts"]["iops-reads"]["lines"];
+    assert_eq!([&lines[0]["stroke"], &lines[1]["stroke"]], ["solid", "dashed"]);
+    for figure in ["iops-reads", "percentiles-reads"] {
+        let figure = between(&html, &format!("<figure id=\"{figure}\""), "</figure>");
+        assert!(figure.contains("&quot;run 1&quot; lies on &quot;run 0&quot;."), "{figure}");
+    }
+}
+
+#[test]
+fn a_report_of_eight_runs_is_below_half_a_megabyte() {
+    let size = page(&alike(8)).len();
+    assert!(size < 450_000, "{size}");
+}
+
 #[test]
 fn a_run_in_which_power_was_lost_begins_with_it() {
     let json = include_str!("../../../fuzz/corpus-seeds/record/cuts.json");

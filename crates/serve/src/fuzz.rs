@@ -6,6 +6,7 @@ pub use leyden_wire::fuzz::{
     program, program_seed, served as served_drive, served_seed as served_drive_seed,
 };
 
+use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -54,7 +55,8 @@ impl Sessions {
         let name = Some("nqn.2026-01.local.leyden:fuzz".to_owned());
         let (listen, hosts, cut) = (Vec::new(), Vec::new(), CutMode::Error);
         let access = crate::Access::default();
-        let options = NvmeOptions { listen, access, name, hosts, cut };
+        let secrets = BTreeMap::new();
+        let options = NvmeOptions { listen, access, name, hosts, secrets, cut };
         let nvme = nvme::front(&handles, &options).expect("a namespace");
         Self { handles, guests, budget, nvme }
     }

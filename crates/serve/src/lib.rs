@@ -43,6 +43,7 @@ pub use control_socket::ControlSocket;
 pub use direct::{Call, Counts, Direct, DirectError};
 pub use fuse::{Blocks, Mount};
 pub use leyden_device::{FaultReport, FaultRule};
+pub use leyden_nvme::{HostSecrets, Secret, SecretError, parse_secrets};
 pub use listen::{Access, Listen};
 pub use nvme::{CutMode, Nvme, NvmeError, NvmeOptions};
 pub use owner::Handle;

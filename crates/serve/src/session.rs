@@ -120,7 +120,9 @@ impl<P: Protocol> Session<'_, P> {
                 self.stream.get_mut().end();
             }
             let Some(request) = self.protocol.parse(&head[..length])? else { return Ok(()) };
-            self.guest.has_asked()?;
+            if self.protocol.is_known() {
+                self.guest.has_asked()?;
+            }
             self.ask(request)?;
         }
     }

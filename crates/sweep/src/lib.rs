@@ -22,6 +22,7 @@ mod row;
 mod sample;
 mod settings;
 mod shard;
+mod swept;
 pub mod table;
 
 pub use error::SweepError;
@@ -31,3 +32,4 @@ pub use plan::Plan;
 pub use points::{Point, Templates};
 pub use row::Row;
 pub use shard::{Done, Options, run_shard};
+pub use swept::{Swept, read_swept};

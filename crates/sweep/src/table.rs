@@ -23,7 +23,7 @@ use crate::settings::Varied;
 /// Rows that are written together. Their number decides the bytes of a file, so it is the same everywhere.
 pub(crate) const GROUP_ROWS: usize = 16_384;
 /// Columns before those of the plan's keys.
-const FIRST: [&str; 7] = ["point", "id", "name", "device", "seed", "error", "digest"];
+pub(crate) const FIRST: [&str; 7] = ["point", "id", "name", "device", "seed", "error", "digest"];
 /// The last column.
 const LAST: &str = "warnings";
 

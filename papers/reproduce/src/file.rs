@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use leyden_report::format;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -27,6 +28,12 @@ impl Value {
             Self::One(number) => std::slice::from_ref(number),
             Self::Pair(pair) => pair,
         }
+    }
+
+    /// The number as pages print it, or both with "to".
+    pub(crate) fn text(&self) -> String {
+        let numbers: Vec<String> = self.numbers().iter().map(|n| format::number(*n)).collect();
+        numbers.join(" to ")
     }
 }
 

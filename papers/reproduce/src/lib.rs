@@ -76,7 +76,11 @@ impl Paper {
 
     /// Whether `claim` is this paper's.
     pub fn makes(&self, claim: &Claim) -> bool {
-        self.prefixes.iter().any(|prefix| claim.id.starts_with(prefix))
+        self.is_paper_of(&claim.id)
+    }
+
+    fn is_paper_of(&self, id: &str) -> bool {
+        self.prefixes.iter().any(|prefix| id.starts_with(prefix))
     }
 
     /// Whether Hexa's and Dawid's figures are drawn with it: they share theirs.

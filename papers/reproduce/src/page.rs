@@ -1,6 +1,6 @@
 //! The page of `leyden reproduce`: claims beside what was measured, and the papers' figures.
 
-use crate::figures::{frontier, protection, selective, zombie};
+use crate::figures::{beside, frontier, protection, selective, zombie};
 use crate::frontier::Point;
 use crate::hexa::Workload;
 use crate::{ClaimResult, Spread, Value, Verdict, WorkloadRow};
@@ -75,9 +75,10 @@ struct Row<'a> {
 /// # Errors
 /// [`ReportError::Template`] is a bug in here.
 pub fn render_reproduction(of: &Reproduction<'_>) -> Result<String, ReportError> {
-    let mut sections = protection::sections(of.cells, of.workloads);
+    let mut sections = beside::sections(of.claims);
+    sections.extend(protection::sections(of.cells, of.workloads, of.claims));
     sections.extend(selective::sections(of.stores));
-    sections.extend(zombie::sections(of.zombies, of.databases));
+    sections.extend(zombie::sections(of.zombies, of.databases, of.claims));
     sections.extend(frontier::sections(of.frontiers));
     let data =
         leyden_report::chart_data(&sections, &format!("{}; Leyden {}.", of.command, of.version))?;
@@ -116,9 +117,9 @@ fn row(claim: &ClaimResult) -> Row<'_> {
         id: &claim.id,
         statement: &claim.statement,
         note: &claim.note,
-        paper: value(&claim.paper),
+        paper: claim.paper.text(),
         measured,
-        accept: value(&Value::Pair([from, to])),
+        accept: Value::Pair([from, to]).text(),
         verdict: claim.verdict.name(),
         class: match claim.verdict {
             Verdict::Holds => "holds",
@@ -126,9 +127,4 @@ fn row(claim: &ClaimResult) -> Row<'_> {
             Verdict::NotRun => "",
         },
     }
-}
-
-fn value(value: &Value) -> String {
-    let numbers: Vec<String> = value.numbers().iter().map(|n| format::number(*n)).collect();
-    numbers.join(" to ")
 }

@@ -9,6 +9,7 @@ use leyden_reproduce::{
     render_reproduction,
 };
 use samples::html::{VEGA, between, data, outline, unbalanced};
+use serde_json::json;
 
 /// Every run of the papers' matrix but one, made up: IOPS are the run's number.
 fn matrix() -> Vec<(Cell, RunRecord)> {
@@ -72,10 +73,10 @@ fn a_reproduction_draws_the_papers_figures() {
     assert_eq!(html, reproduction(&matrix, "papers"));
     assert_eq!(unbalanced(&html), Vec::<String>::new());
     let outline = outline(&html);
-    assert_eq!(outline.len(), 3 * 6 + 2);
-    assert_eq!(outline[1], "iops-random-writes-1-gib | random writes, buffer of 1 GiB");
+    assert_eq!(outline.len(), 1 + 3 * 6 + 2);
+    assert_eq!(outline[2], "iops-random-writes-1-gib | random writes, buffer of 1 GiB");
     let charts = data(&html);
-    assert_eq!(charts["charts"].as_object().unwrap().len(), 12, "bars need no script");
+    assert_eq!(charts["charts"].as_object().unwrap().len(), 13, "bars need no script");
     let lines = &charts["charts"]["iops-random-writes-64-mib"]["lines"];
     assert_eq!(lines.as_array().unwrap().len(), hexa::SCHEDULES.len());
     assert_eq!(lines[0]["x"], serde_json::json!([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0]));
@@ -90,6 +91,31 @@ fn a_reproduction_draws_the_papers_figures() {
     assert!(table.contains("<td>25.0"), "{table}");
     assert!(html.contains("3 in all: 1 holds, 1 differs, 1 not run"));
     assert!(html.contains("0.060 to 0.500") && html.contains("quarter of the papers"));
+}
+
+#[test]
+fn the_papers_numbers_stand_beside_ours() {
+    let matrix = matrix();
+    // The claim's figure of the paper is 0.06, and ours 0.5.
+    let html = reproduction(&matrix, "hexa.iops_vs_full.1pct");
+    let charts = data(&html)["charts"].clone();
+    let lines = charts["iops-over-full"]["lines"].as_array().unwrap().clone();
+    let labels: Vec<&str> = lines.iter().map(|line| line["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["fifo", "hexa", "dawid", "harvest", "hexa, the paper"]);
+    assert_eq!((&lines[4]["x"], &lines[4]["y"]), (&json!([0.01]), &json!([0.06])));
+    // Ours: the mean over six panels of IOPS at 1 % over those at 100 %, seven runs later.
+    let iops: Vec<f64> = matrix.iter().map(|(_, record)| record.host.iops).collect();
+    let firsts = matrix.iter().enumerate().filter(|(_, (cell, _))| {
+        cell.schedule == "fifo" && matches!(cell.table, hexa::Table::Share(1))
+    });
+    let ratios: Vec<f64> = firsts.map(|(at, _)| iops[at] / iops[at + 6]).collect();
+    let mean = ratios.iter().sum::<f64>() / 6.0;
+    assert!((lines[0]["y"][0].as_f64().unwrap() / mean - 1.0).abs() < 1e-3, "{lines:?}, {mean}");
+    let row = &charts["beside-hexa"]["rows"][0];
+    assert_eq!(
+        [&row["k"], &row["paper"], &row["ours"]],
+        [&json!("iops_vs_full.1pct"), &json!(0.06), &json!(0.5)]
+    );
 }
 
 #[test]

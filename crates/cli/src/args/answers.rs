@@ -1,4 +1,4 @@
-//! `leyden lifetime` and `leyden timeline`.
+//! `leyden size`, `leyden lifetime` and `leyden timeline`.
 
 use std::path::PathBuf;
 
@@ -7,6 +7,57 @@ use leyden_config::Set;
 use leyden_sim::Span;
 
 use super::parse_set;
+
+pub(super) const SIZE_EXAMPLES: &str = "\
+Examples:
+  leyden size power-loss
+  leyden size power-loss --set device.power.bank.part=aluminium --json
+  leyden size power-loss --set device.power.bank.capacitance='8 mF' --allow-underprovisioned
+  leyden size devices/tlc-datacenter --worst --set size='1.92 TB' --csv banks.csv
+  leyden size power-loss --fleet 100000
+  leyden size power-loss --report size.html
+
+Without --worst or --fleet it makes about 20 short runs, each with its own preconditioning. Without a \
+terminal, progress is a line a minute.";
+
+/// `leyden size`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SizeArgs {
+    /// The scenario: a file, or the name of a bundled one
+    pub(crate) file: String,
+    /// Override a key of the configuration; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
+    pub(crate) set: Vec<Set>,
+    /// Shorthand for --set seed=N
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) seed: Option<u64>,
+    /// Commands to run on each drive
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) commands: u64,
+    /// Accept a bank that is too small for the worst case, and report its losses
+    #[arg(long)]
+    pub(crate) allow_underprovisioned: bool,
+    /// Parallel runs; default: the number of cores, as memory allows
+    ///
+    /// Results do not depend on it; wall times do.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) jobs: Option<u16>,
+    /// Compute the bank of every protection, dump and part, and the weight of each assumption; runs nothing
+    #[arg(long)]
+    pub(crate) worst: bool,
+    /// Estimate how many of N drives fall below the worst case as their capacitors age; runs nothing
+    #[arg(long, value_name = "N", conflicts_with = "worst", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) fleet: Option<u64>,
+    /// Write the banks of --worst as a table, a line for each
+    #[arg(long, value_name = "FILE.csv", requires = "worst")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Write a page with plots: loss by capacitance, the bank's voltage, boards, the weight of each assumption
+    #[arg(long, value_name = "FILE.html", conflicts_with = "fleet")]
+    pub(crate) report: Option<PathBuf>,
+    /// Print JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(super) const LIFETIME_EXAMPLES: &str = "\
 Examples:
@@ -33,6 +84,9 @@ pub(crate) struct LifetimeArgs {
     /// Shorthand for --set seed=N
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<u64>,
+    /// Write a page with plots: years by drive writes a day, wear, write amplification
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]
     pub(crate) json: bool,
@@ -40,9 +94,9 @@ pub(crate) struct LifetimeArgs {
 
 pub(super) const TIMELINE_EXAMPLES: &str = "\
 Examples:
-  leyden timeline tpcc --output slow.json
-  leyden timeline hot-cold --of write --before 5ms --output slow.json
-  leyden timeline tpcc --at 120s --after 10ms --output at.json";
+  leyden timeline tpcc --output slow.html
+  leyden timeline hot-cold --of write --before 5ms --output slow.pftrace
+  leyden timeline tpcc --at 120s --after 10ms --output at.pftrace";
 
 /// The subject of a timeline.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -62,8 +116,8 @@ pub(crate) enum TimelineOf {
 pub(crate) struct TimelineArgs {
     /// The scenario: a file, or the name of a bundled one
     pub(crate) file: String,
-    /// The file to write: a page (.html), or a trace for Perfetto (.json)
-    #[arg(short, long, value_name = "FILE.html|FILE.json")]
+    /// The file to write: a page (.html), or a trace for Perfetto (.pftrace)
+    #[arg(short, long, value_name = "FILE.html|FILE.pftrace")]
     pub(crate) output: PathBuf,
     /// The command to follow
     #[arg(long, value_enum, default_value_t = TimelineOf::Any)]

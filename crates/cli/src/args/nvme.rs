@@ -1,7 +1,12 @@
 //! How drives are served to NVMe hosts.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use clap::ValueEnum;
-use leyden_serve::{Access, CutMode, Listen, NvmeOptions};
+use leyden_serve::{Access, CutMode, HostSecrets, Listen, NvmeOptions};
+
+use crate::failure::Failure;
 
 /// The port that is registered for NVMe over TCP.
 const PORT: u16 = 4420;
@@ -23,9 +28,15 @@ pub(crate) struct NvmeArgs {
     nvme_name: Option<String>,
     /// Let only NVMe hosts with this name connect over TCP; may be repeated
     ///
-    /// A host's name is not authenticated: the list prevents mistakes, not attacks.
+    /// A host's name is not authenticated without --nvme-secrets: the list prevents mistakes, not attacks.
     #[arg(long, value_name = "NQN", requires = "nvme")]
     nvme_host: Vec<String>,
+    /// Let only NVMe hosts connect that prove to know their secrets (DH-HMAC-CHAP)
+    ///
+    /// On each line of the file: the host's NQN and its secret, as `nvme gen-dhchap-key` prints it; then the controller's
+    /// secret, if the host wants to know who that is, too.
+    #[arg(long, value_name = "FILE", requires = "nvme")]
+    pub(crate) nvme_secrets: Option<PathBuf>,
     /// How a power cut looks to NVMe hosts
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Cut::Lost, requires = "nvme")]
     nvme_cut: Cut,
@@ -46,22 +57,39 @@ enum Cut {
 
 impl NvmeArgs {
     /// The server's options; `None` if it serves no NVMe hosts.
-    pub(crate) fn options(&self, access: Access) -> Option<NvmeOptions> {
+    ///
+    /// # Errors
+    /// If there is no such file of secrets, or a line of it is wrong.
+    pub(crate) fn options(&self, access: Access) -> Result<Option<NvmeOptions>, Failure> {
         if self.nvme.is_empty() {
-            return None;
+            return Ok(None);
         }
-        Some(NvmeOptions {
+        Ok(Some(NvmeOptions {
             listen: self.nvme.clone(),
             access,
             name: self.nvme_name.clone(),
             hosts: self.nvme_host.clone(),
+            secrets: self.secrets()?,
             cut: match self.nvme_cut {
                 Cut::Lost => CutMode::Lost,
                 Cut::Hang => CutMode::Hang,
                 Cut::Dead => CutMode::Dead,
                 Cut::Error => CutMode::Error,
             },
-        })
+        }))
+    }
+
+    fn secrets(&self) -> Result<BTreeMap<String, HostSecrets>, Failure> {
+        let Some(file) = &self.nvme_secrets else { return Ok(BTreeMap::new()) };
+        let named =
+            |problem: String| Failure::usage(anyhow::anyhow!("{}: {problem}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
+        let secrets =
+            leyden_serve::parse_secrets(&text).map_err(|error| named(error.to_string()))?;
+        if secrets.is_empty() {
+            return Err(named("it has no secrets, so no host could connect".to_owned()));
+        }
+        Ok(secrets)
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) mod serve;
 mod service;
 pub(crate) mod size;
 pub(crate) mod sweep;
+mod swept;
 pub(crate) mod timeline;
 pub(crate) mod torture;
 pub(crate) mod trace;
@@ -40,7 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use leyden_config::{LoadError, Loaded, Scenario, Set};
+use leyden_config::{LoadError, Loaded, Scenario, Set, run_command};
 use leyden_record::{Comparison, Host, RunRecord, Series};
 use leyden_run::{DriveCache, Hooks, Outcome, Phase, RunError, run as run_scenario, validate};
 
@@ -63,6 +64,14 @@ const MAX_RECORD_BYTES: u64 = 1 << 30;
 /// `leyden report`.
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
     place::check(&args.output, Kind::Report)?;
+    if let [path] = &args.records[..]
+        && swept::is_table(path)
+    {
+        let page = swept::page(path, args.title.as_deref())?;
+        atomic::write(&args.output, page.as_bytes())?;
+        progress::wrote(&args.output);
+        return Ok(());
+    }
     let mut records = Vec::new();
     for path in &args.records {
         records.extend(records_in(path, &read_record(path)?)?);
@@ -221,6 +230,11 @@ fn run_one(
     let mut outcome = outcome.map_err(|error| explain(loaded, error))?;
     stamp(&mut outcome.record, loaded, reproduce);
     Ok(outcome)
+}
+
+/// A command on a scenario, with the keys that are set.
+fn command_of(command: &str, file: &str, sets: &[Set]) -> String {
+    run_command(file, sets).replacen("leyden run", command, 1)
 }
 
 /// Adds to a record what only the command line knows.

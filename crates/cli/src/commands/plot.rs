@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use leyden_plot::{FigureData, Format, Paper, PlotError};
 
+use super::swept;
 use crate::args::{Length, PlotArgs};
 use crate::failure::Failure;
 use crate::output::atomic;
@@ -42,6 +43,11 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<(), Failure> {
 
 /// The data of all inputs: records, or one page.
 fn read(args: &PlotArgs) -> Result<FigureData, Failure> {
+    if let [path] = &args.inputs[..]
+        && swept::is_table(path)
+    {
+        return swept::figures(path);
+    }
     let mut records = Vec::new();
     for path in &args.inputs {
         let text = super::read_record(path)?;

@@ -80,7 +80,7 @@ fn serve(
         }
         servers.push(Server::start(drive, options).map_err(Failure::io)?);
     }
-    let hosts = args.nvme.options(args.clients.access());
+    let hosts = args.nvme.options(args.clients.access())?;
     let nvme = hosts.map(|hosts| Nvme::start(servers, &hosts)).transpose();
     let nvme = nvme.map_err(|error| match error {
         NvmeError::Fit(..) | NvmeError::Subsystem(_) => Failure::usage(error),
@@ -164,19 +164,23 @@ fn check(args: &ServeArgs) -> Result<(), Failure> {
     }
     for listen in args.nvme.nvme.iter().filter(|listen| listen.is_beyond_this_machine()) {
         super::warn(&format!(
-            "{listen} lets other machines read and write the drives: NVMe hosts are let in by the name that they say"
+            "{listen} lets other machines read and write the drives, unencrypted{}",
+            if args.nvme.nvme_secrets.is_some() {
+                ""
+            } else {
+                ": --nvme-secrets lets in hosts that prove who they are"
+            }
         ));
     }
     if let Some(folder) = &args.fuse {
         is_folder(folder)?;
     }
-    if let Some(key) = &args.tls_key
-        && key.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
-    {
-        super::warn(&format!(
-            "others can read the key {key}: chmod 600 {key}",
-            key = key.display()
-        ));
+    for (what, file) in [("key", &args.tls_key), ("secrets", &args.nvme.nvme_secrets)] {
+        let Some(file) = file else { continue };
+        if file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0) {
+            let file = file.display();
+            super::warn(&format!("others can read the {what} {file}: chmod 600 {file}"));
+        }
     }
     for listen in args.nbd.iter().filter(|listen| listen.is_beyond_this_machine()) {
         if args.tls_certificate.is_none() {

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use leyden_config::run_command;
-use leyden_report::{described, format, slow_command, timeline_json, timeline_page};
+use leyden_report::{described, format, slow_command, timeline_page, timeline_trace};
 use leyden_run::{Follow, Hooks, Phase, Wanted, follow};
 
 use super::{Cancel, cache, explain, load, overrides, stamp};
@@ -16,7 +16,16 @@ use crate::output::progress::{self, Progress};
 pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, false)?;
-    let is_page = args.output.extension().is_some_and(|ending| ending == "html");
+    let is_page = match args.output.extension().and_then(|ending| ending.to_str()) {
+        Some("html") => true,
+        Some("pftrace") => false,
+        _ => {
+            return Err(Failure::usage(anyhow::anyhow!(
+                "{}: the ending says the format, and it must be .html or .pftrace",
+                args.output.display()
+            )));
+        }
+    };
     place::check(&args.output, if is_page { Kind::Report } else { Kind::Timeline })?;
     let wanted = match (args.at, args.of) {
         (Some(at), _) => Wanted::At(at),
@@ -47,11 +56,11 @@ pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> 
     stamp(&mut followed.record, &loaded, &run_command(&args.file, &sets));
     let timeline = &followed.timeline;
     let file = if is_page {
-        timeline_page(&followed.record, timeline).map_err(Failure::usage)?
+        timeline_page(&followed.record, timeline).map_err(Failure::usage)?.into_bytes()
     } else {
-        timeline_json(&followed.record, timeline)
+        timeline_trace(&followed.record, timeline)
     };
-    atomic::write(&args.output, file.as_bytes())?;
+    atomic::write(&args.output, &file)?;
     progress::wrote(&args.output);
     let mut out = anstream::stdout().lock();
     if let Some(slow) = timeline.slow {

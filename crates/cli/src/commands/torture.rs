@@ -1,5 +1,7 @@
 //! `leyden torture`.
 
+mod page;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -16,7 +18,8 @@ use super::{Cancel, print_json};
 use crate::args::TortureArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
-use crate::output::progress::Progress;
+use crate::output::place::{self, Kind as Output};
+use crate::output::progress::{Progress, wrote};
 use crate::output::table::Table;
 use crate::version;
 
@@ -26,6 +29,9 @@ const MOST_ATTEMPTS: u32 = 5_000;
 const MOST_SHOWN: usize = 5;
 
 pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
+    if let Some(path) = &args.report {
+        place::check(path, Output::Report)?;
+    }
     if args.exhaustive {
         return every_moment(args, cancel);
     }
@@ -47,6 +53,9 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
         (None, None) => {
             let campaign = planned(args);
             let summary = run_campaign(&campaign, cancel)?;
+            if let Some(path) = &args.report {
+                write_page(path, page::of_campaign(&summary, &campaign))?;
+            }
             (summary, Origin::Campaign(campaign))
         }
     };
@@ -84,6 +93,15 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     )))
 }
 
+fn write_page(
+    path: &Path,
+    page: Result<String, leyden_report::ReportError>,
+) -> Result<(), Failure> {
+    atomic::write(path, page.map_err(Failure::failed)?.as_bytes())?;
+    wrote(path);
+    Ok(())
+}
+
 /// The kind of drive that is asked for.
 const fn subject_of(args: &TortureArgs) -> Subject {
     match (args.zoned, args.zoned_block) {
@@ -112,18 +130,22 @@ impl Origin<'_> {
     /// The command that runs it again.
     fn command(&self, seed: u64) -> String {
         match self {
-            Self::Campaign(campaign) if campaign.guided => {
-                let kind = campaign.subject.argument();
-                format!("leyden torture{kind} --guided --start {seed} --seeds 1")
-            }
-            Self::Campaign(Campaign { subject, .. }) | Self::Seed(subject) => {
-                format!("leyden torture{} --seed {seed}", subject.argument())
-            }
+            Self::Campaign(campaign) => command_of(campaign, seed),
+            Self::Seed(subject) => format!("leyden torture{} --seed {seed}", subject.argument()),
             Self::File(path, _) => {
                 format!("leyden torture --replay {}", quote(&path.to_string_lossy()))
             }
         }
     }
+}
+
+/// The command that runs a seed of a campaign again.
+fn command_of(campaign: &Campaign, seed: u64) -> String {
+    let kind = campaign.subject.argument();
+    if campaign.guided {
+        return format!("leyden torture{kind} --guided --start {seed} --seeds 1");
+    }
+    format!("leyden torture{kind} --seed {seed}")
 }
 
 fn planned(args: &TortureArgs) -> Campaign {
@@ -236,6 +258,11 @@ fn every_moment(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     let mut done = done.into_inner().expect("nobody panics with it");
     done.sort_by_key(|(at, _)| *at);
     let done: Vec<Exhausted> = done.into_iter().map(|(_, exhausted)| exhausted).collect();
+    if let Some(path) = &args.report {
+        let kind = subject_of(args).argument();
+        let command = format!("leyden torture{kind} --exhaustive --commands {}", args.commands);
+        write_page(path, page::of_tiny_drives(&done, drives.len(), &command))?;
+    }
     if args.json {
         print_json(&done)?;
     } else {

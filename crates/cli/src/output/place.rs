@@ -68,7 +68,8 @@ impl Kind {
             }
             Self::Csv => head.starts_with(leyden_report::CSV_HEAD),
             Self::Banks => head.starts_with(crate::commands::size::BANKS_HEAD),
-            Self::Timeline => head.starts_with(leyden_report::TIMELINE_HEAD),
+            // The first byte says that a packet follows.
+            Self::Timeline => head.starts_with('\n') && head.contains(leyden_report::TIMELINE_MARK),
             #[cfg(feature = "plot")]
             Self::Figure(_) => head.contains(leyden_plot::MADE_BY),
         }

@@ -164,20 +164,6 @@ impl<P: Payload> Writer<P> {
         self.urgent += 1;
     }
 
-    /// True if a trim of `first..end` would take some of a group, and leave some. Then that goes to flash first.
-    pub(super) fn splits_groups(&mut self, ftl: &Ftl<P>, first: Lpn, end: Lpn) -> bool {
-        let mut splits = false;
-        for lpn in self.buffer.lpns_in(first, end) {
-            let Some(slot) = self.buffer.newest(lpn) else { continue };
-            let is_outside = |other: SlotId| !(first..end).contains(&self.buffer.lpn(other));
-            if self.buffer.is_grouped(slot) && self.buffer.group(slot).any(is_outside) {
-                self.hurry(ftl, slot);
-                splits = true;
-            }
-        }
-        splits
-    }
-
     /// Moves what makes the next page of a stream to its front: slots in their order, but for groups that do not fit any
     /// more. Returns how many.
     pub(super) fn gather(&mut self, stream: StreamId) -> usize {

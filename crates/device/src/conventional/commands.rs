@@ -347,10 +347,6 @@ impl<P: Payload> Conventional<P> {
         let mut at = Lpn(first.0 + commands.request(id).next_unit);
         while at < end {
             let stop = self.trimmed_until(at, end);
-            if self.writer.buffer.keeps_groups() && self.writer.splits_groups(&self.ftl, at, stop) {
-                commands.request_mut(id).next_unit = at.0 - first.0;
-                return false;
-            }
             if self.ftl.store().writes_back() {
                 let page = self.ftl.map().page_of(at);
                 // Units in flight to flash could be taken for data after a cut.

@@ -13,10 +13,11 @@ macro_rules! wire {
     ($item:item) => {
         #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned, Clone, Copy, Debug)]
         #[repr(C)]
-        #[expect(missing_docs, reason = "the names are the specification's")]
+        #[allow(missing_docs, reason = "the names are the specification's")]
         $item
     };
 }
+pub(crate) use wire;
 
 wire! {
     /// An SGL descriptor: what data a command takes along, and how (Base 2.0, figure 110).

@@ -42,6 +42,10 @@ pub enum Unit {
     Bytes,
     /// Millijoules.
     Energy,
+    /// Volts.
+    Volts,
+    /// Years.
+    Years,
 }
 
 impl Unit {
@@ -60,6 +64,8 @@ impl Unit {
             Self::Commands => "commands outstanding",
             Self::Bytes => "bytes",
             Self::Energy => "energy",
+            Self::Volts => "voltage (V)",
+            Self::Years => "years",
         }
     }
 }

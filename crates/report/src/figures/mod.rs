@@ -15,7 +15,7 @@ mod over_time;
 mod percentiles;
 mod power;
 pub mod spec;
-mod sweep;
+pub(crate) mod sweep;
 mod tenants;
 mod wear;
 mod zoned_block;
@@ -26,6 +26,7 @@ pub use crate::table::Table;
 use leyden_record::RunRecord;
 use serde::Serialize;
 pub use spec::Chart;
+pub use sweep::SweptRun;
 
 /// Number of colours in the palette (`--c0`.. in the style sheet).
 pub const COLOURS: usize = 8;
@@ -214,6 +215,11 @@ impl Figure {
 pub(crate) const MOST_OVERLAID: usize = 4;
 const BANDS: &str =
     "Shaded: from the 5th to the 95th percentile of the intervals that a point joins.";
+
+/// Figures over the parameter, of a table of results: those that matter, or `all` that it has.
+pub fn of_swept_runs(runs: &[SweptRun], all: bool) -> Section {
+    Section::new("sweep", "Over the parameter", sweep::figures_of_runs(runs, all))
+}
 
 /// All sections with figures, for one run or several.
 pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {

@@ -381,5 +381,7 @@ fn show(unit: Unit, value: f64) -> String {
         Unit::Commands => format::number(value),
         Unit::Bytes => format::bytes(value.round()),
         Unit::Energy => format::energy(value),
+        Unit::Volts => format!("{} V", format::number(value)),
+        Unit::Years => format!("{} years", format::number(value)),
     }
 }

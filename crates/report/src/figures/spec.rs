@@ -35,6 +35,10 @@ pub enum Across {
     ReadsPerWrite,
     /// Microfarads.
     Capacitance,
+    /// Milliseconds from a power cut on.
+    AfterCut,
+    /// Writes of the whole drive in a day.
+    DriveWrites,
     /// The varied key.
     Parameter,
 }
@@ -236,6 +240,23 @@ pub(super) fn between(spec: &mut Value, below: Vec<Value>, above: Vec<Value>) {
         }
     }
     spec["layer"] = below.into_iter().chain([marks]).chain(above).collect();
+}
+
+/// Puts a named vertical rule over a chart of lines at each of `marks`.
+pub fn with_marks(spec: &mut Value, marks: &[(f64, String)]) {
+    let x = spec["encoding"]["x"].clone();
+    let rows: Vec<Value> = marks.iter().map(|(x, name)| json!({"x": x, "name": name})).collect();
+    let rule = json!({
+        "data": {"values": rows},
+        "mark": {"type": "rule", "color": "var(--worse)", "strokeDash": [4, 3], "strokeWidth": 1.25},
+        "encoding": {"x": x},
+    });
+    let name = json!({
+        "data": {"values": rows},
+        "mark": {"type": "text", "align": "right", "baseline": "top", "dx": -5, "color": "var(--ink)"},
+        "encoding": {"x": x, "y": {"value": 4}, "text": {"field": "name"}},
+    });
+    between(spec, Vec::new(), vec![rule, name]);
 }
 
 /// The channels of marks that reach from a row's `low` to its `high`.

@@ -5,10 +5,11 @@ use super::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
 use super::{Bar, Figure, Segment, Size};
 use crate::identity;
 use crate::metrics::{self, Metric, metric_at};
-use crate::replicates::{Replicates, replicates};
+use crate::replicates::{Estimate, Replicates, replicates};
 use crate::table::Table;
 use leyden_record::RunRecord;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The figures that matter: where the record has each, its heading, and the unit of the axis.
 const SHOWN: [(&str, &str, Unit); 9] = [
@@ -25,18 +26,123 @@ const SHOWN: [(&str, &str, Unit); 9] = [
 /// Fewer experiments than these are told well enough by the table.
 const LEAST: usize = 3;
 const SEED: &str = "seed";
+/// More lines than these are points: of a sample each experiment would be a line of its own.
+const MOST_LINES: usize = 2 * super::COLOURS;
+
+/// A run of a table of results.
+#[derive(Clone, Debug, Default)]
+pub struct SweptRun {
+    /// What was varied but for the seed: keys and values.
+    pub values: Vec<(String, String)>,
+    /// Its figures, by key.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// Runs that differ in their seed only.
+struct Experiment {
+    name: String,
+    values: Vec<(String, String)>,
+    runs: usize,
+    figures: BTreeMap<&'static str, Estimate>,
+}
+
+impl Experiment {
+    fn of_records(experiment: &Replicates<'_>) -> Self {
+        let varied = experiment.records[0].varied.iter().filter(|it| it.key != SEED);
+        let figures = registry().filter_map(|it| Some((it.key, experiment.estimate(it)?)));
+        Self {
+            name: experiment.name.clone(),
+            values: varied.map(|it| (it.key.clone(), it.value.clone())).collect(),
+            runs: experiment.records.len(),
+            figures: figures.collect(),
+        }
+    }
+
+    fn of_runs(runs: &[&SweptRun]) -> Self {
+        let values = runs[0].values.clone();
+        let figures = registry().filter_map(|metric| {
+            let all: Option<Vec<f64>> =
+                runs.iter().map(|run| run.figures.get(metric.key).copied()).collect();
+            Some((metric.key, Estimate::of(&all?)?))
+        });
+        let name = values.iter().map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(" ");
+        Self { name, runs: runs.len(), figures: figures.collect(), values }
+    }
+
+    fn estimate(&self, metric: &Metric) -> Option<Estimate> {
+        self.figures.get(metric.key).copied()
+    }
+
+    fn value(&self, key: &str) -> Option<&str> {
+        self.values.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+fn registry() -> impl Iterator<Item = &'static Metric> {
+    metrics::metric_groups().iter().flat_map(|group| group.metrics)
+}
 
 /// A figure for each of the figures that matter; none unless a key was varied over several values.
 pub(crate) fn figures(records: &[RunRecord]) -> Vec<Figure> {
-    let keys: Vec<&str> =
-        identity::varied_keys(records).into_iter().filter(|key| *key != SEED).collect();
-    let experiments = replicates(records);
+    let experiments: Vec<Experiment> =
+        replicates(records).iter().map(Experiment::of_records).collect();
+    let keys = identity::varied_keys(records).into_iter().filter(|key| *key != SEED);
+    over(&keys.collect::<Vec<_>>(), &experiments, false)
+}
+
+/// As for records, of a table of results; with every other figure of the registry that the table has, if `all`.
+pub(crate) fn figures_of_runs(runs: &[SweptRun], all: bool) -> Vec<Figure> {
+    let mut places: BTreeMap<&[(String, String)], usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<&SweptRun>> = Vec::new();
+    for run in runs {
+        let place = *places.entry(&run.values).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(run);
+    }
+    let experiments: Vec<Experiment> =
+        groups.iter().map(|runs| Experiment::of_runs(runs)).collect();
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in runs.iter().flat_map(|run| &run.values) {
+        if !keys.contains(&key.as_str()) {
+            keys.push(key);
+        }
+    }
+    over(&keys, &experiments, all)
+}
+
+fn over(keys: &[&str], experiments: &[Experiment], all: bool) -> Vec<Figure> {
     let Some((&key, others)) = keys.split_first() else { return Vec::new() };
     if experiments.len() < LEAST {
         return Vec::new();
     }
-    let sweep = Sweep { key, others, experiments: &experiments };
-    SHOWN.iter().filter_map(|shown| sweep.figure(shown)).collect()
+    let sweep = Sweep { key, others, experiments };
+    let shown =
+        SHOWN.iter().filter_map(|(key, head, unit)| sweep.figure(metric_at(key)?, head, *unit));
+    let mut figures: Vec<Figure> = shown.collect();
+    let is_other = |metric: &&Metric| SHOWN.iter().all(|(key, ..)| *key != metric.key);
+    for metric in registry().filter(is_other).filter(|_| all) {
+        figures.extend(sweep.figure(metric, metric.key, unit_of(metric)));
+    }
+    figures
+}
+
+/// The axis of a figure of the registry.
+fn unit_of(metric: &Metric) -> Unit {
+    match metric.unit {
+        metrics::Unit::Factor => Unit::Factor,
+        metrics::Unit::Share => Unit::Percent,
+        metrics::Unit::Bytes => Unit::Bytes,
+        metrics::Unit::MibPerS => Unit::MibPerS,
+        metrics::Unit::Micros => Unit::Latency,
+        metrics::Unit::Millis | metrics::Unit::Seconds => Unit::Seconds,
+        metrics::Unit::Millijoules => Unit::Energy,
+        metrics::Unit::Count
+        | metrics::Unit::Number
+        | metrics::Unit::Mib
+        | metrics::Unit::Microfarads => Unit::Commands,
+    }
 }
 
 /// Experiments by the values of the keys that were varied.
@@ -45,12 +151,11 @@ struct Sweep<'a> {
     key: &'a str,
     /// The keys that distinguish lines.
     others: &'a [&'a str],
-    experiments: &'a [Replicates<'a>],
+    experiments: &'a [Experiment],
 }
 
 impl Sweep<'_> {
-    fn figure(&self, (key, head, unit): &(&str, &str, Unit)) -> Option<Figure> {
-        let metric = metric_at(key)?;
+    fn figure(&self, metric: &Metric, head: &str, unit: Unit) -> Option<Figure> {
         if self.experiments.iter().all(|it| it.estimate(metric).is_none_or(|e| e.mean == 0.0)) {
             return None;
         }
@@ -58,27 +163,26 @@ impl Sweep<'_> {
         let mut figure = Figure::new(id, format!("{head} over {}", identity::short(self.key)));
         figure.size = Size::Half;
         figure.table = Some(self.table(metric));
-        let seeds = self.experiments.iter().map(|it| it.records.len()).max().unwrap_or(1);
+        let seeds = self.experiments.iter().map(|it| it.runs).max().unwrap_or(1);
         figure.note = match seeds {
             1 => "One seed: `--seeds 5` shows how sure each point is.".to_owned(),
             _ => format!("Means over {seeds} seeds, with their 95 % confidence."),
         };
         if let Some(lines) = self.lines(metric) {
-            return Some(figure.chart(self.chart(lines, metric, *unit, head)));
+            return Some(figure.chart(self.chart(lines, metric, unit, head)));
         }
         figure.bars = self.bars(metric);
         Some(figure)
     }
 
     /// The values of the other keys, by which lines are told apart.
-    fn label(&self, experiment: &Replicates<'_>) -> String {
-        let record = experiment.records[0];
-        let values = self.others.iter().filter_map(|key| identity::value_of(record, key));
+    fn label(&self, experiment: &Experiment) -> String {
+        let values = self.others.iter().filter_map(|key| experiment.value(key));
         values.collect::<Vec<_>>().join(" ")
     }
 
-    fn value<'a>(&self, experiment: &'a Replicates<'_>) -> &'a str {
-        identity::value_of(experiment.records[0], self.key).unwrap_or("")
+    fn value<'a>(&self, experiment: &'a Experiment) -> &'a str {
+        experiment.value(self.key).unwrap_or("")
     }
 
     /// Lines over the key's values, if they are numbers in one unit.
@@ -97,6 +201,10 @@ impl Sweep<'_> {
                 Some((_, points)) => points.push((x, on_axis(metric, estimate.mean))),
                 None => lines.push((label, vec![(x, on_axis(metric, estimate.mean))])),
             }
+        }
+        if lines.len() > MOST_LINES {
+            let all = lines.into_iter().flat_map(|(_, points)| points).collect();
+            lines = vec![(String::new(), all)];
         }
         let lines = lines.into_iter().enumerate().map(|(colour, (label, mut points))| {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -133,10 +241,24 @@ impl Sweep<'_> {
         let mut spec = spec::line_spec(&lines, &x, &y, "linear", title);
         spec["mark"]["point"] = json!({"filled": true, "size": 36});
         spec["mark"]["clip"] = json!(false); // the first and the last point lie on the edges
+        if self.is_scatter(&lines) {
+            spec["mark"] = json!({"type": "point", "filled": true, "size": 14});
+        }
+        if SHOWN.iter().all(|(key, ..)| *key != metric.key) {
+            let unit = metric.unit.name();
+            let unit = if unit.is_empty() { String::new() } else { format!(" ({unit})") };
+            spec["encoding"]["y"]["axis"]["title"] = json!(format!("{}{unit}", metric.label));
+        }
         if !spread.is_empty() {
             with_spread(&mut spec, &spread);
         }
         Chart { across: Across::Parameter, unit, lines, rows: Vec::new(), spec }
+    }
+
+    /// Whether the points of more lines than can be told apart stand in one.
+    fn is_scatter(&self, lines: &[Line]) -> bool {
+        lines.len() == 1
+            && self.experiments.iter().any(|it| self.label(it) != self.label(&self.experiments[0]))
     }
 
     /// The confidence of each point of several seeds, as rows of a layer.
@@ -158,7 +280,7 @@ impl Sweep<'_> {
     fn bars(&self, metric: &Metric) -> Vec<Bar> {
         let means = self.experiments.iter().map(|it| it.estimate(metric).map(|e| e.mean));
         let most = means.clone().flatten().fold(0.0, f64::max);
-        let bar = |(experiment, mean): (&Replicates<'_>, Option<f64>)| {
+        let bar = |(experiment, mean): (&Experiment, Option<f64>)| {
             let percent = mean.filter(|_| most > 0.0).map_or(0.0, |mean| mean / most * 100.0);
             let value = metric.text(mean);
             let title = format!("{}: {value}", experiment.name);
@@ -176,7 +298,7 @@ impl Sweep<'_> {
                 experiment.name.clone(),
                 metric.text(estimate.map(|estimate| estimate.mean)),
                 metric.text(estimate.and_then(|estimate| estimate.half_width)),
-                experiment.records.len().to_string(),
+                experiment.runs.to_string(),
             ]);
         }
         table
@@ -281,6 +403,40 @@ mod tests {
         let row = &layers[0]["data"]["values"][0];
         // 200 ± 12.706 * 100: the interval reaches far below 0.
         assert!(row["low"] == domain[0] && domain[0].as_f64() > Some(0.0), "{row} {domain}");
+    }
+
+    fn table(points: &[(&str, &str, f64)]) -> Vec<SweptRun> {
+        let run = |(op, policy, waf): &(&str, &str, f64)| SweptRun {
+            values: [("device.op", op), ("device.victim", policy)]
+                .map(|(key, value)| (key.to_owned(), (*value).to_owned()))
+                .into(),
+            figures: [("flash.waf".to_owned(), *waf), ("gc.collections".to_owned(), 7.0)].into(),
+        };
+        points.iter().map(run).collect()
+    }
+
+    #[test]
+    fn a_table_of_results_makes_the_same_lines_with_means_over_its_seeds() {
+        let runs =
+            table(&[("7 %", "a", 2.0), ("7 %", "a", 3.0), ("9 %", "a", 1.5), ("7 %", "b", 4.0)]);
+        let figures = figures_of_runs(&runs, false);
+        assert_eq!(figures.len(), 1);
+        let lines = &figures[0].chart.as_ref().unwrap().lines;
+        let (x, y) = lines[0].points.here();
+        assert_eq!((lines[0].label.as_str(), x, y), ("a", &[7.0, 9.0][..], &[2.5, 1.5][..]));
+        assert_eq!(figures[0].table.as_ref().unwrap().rows[0][3], "2");
+        let ids: Vec<String> = figures_of_runs(&runs, true).into_iter().map(|it| it.id).collect();
+        assert!(ids.contains(&"sweep-gc-collections".to_owned()), "{ids:?}");
+    }
+
+    #[test]
+    fn points_of_a_sample_are_no_lines() {
+        let names: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+        let points: Vec<_> = names.iter().map(|name| (name.as_str(), name.as_str(), 2.0)).collect();
+        let figures = figures_of_runs(&table(&points), false);
+        let chart = figures[0].chart.as_ref().unwrap();
+        assert_eq!((chart.lines.len(), chart.lines[0].points.here().0.len()), (1, 40));
+        assert_eq!(chart.spec["mark"]["type"], "point");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-pub(crate) const VEGA: &str = include_str!("../../assets/vega/vega-bundle.min.js.gz.b64");
+pub(crate) const VEGA: &str = include_str!("../../assets/vega/charts.min.js.gz.b64");
 
 /// The text between two marks, the first time.
 pub(crate) fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {

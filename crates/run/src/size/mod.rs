@@ -7,6 +7,7 @@
 //! **Invariants**: every variant offers the host the same capacity and has the same spare blocks. What
 //! dumps and mapping pages keep back is added to the flash, so that speeds can be compared.
 
+mod discharge;
 mod fleet;
 mod variants;
 mod worst;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{Bounds, Watch, each, in_device, needs_bytes, power, run_within};
 use crate::{Hooks, Outcome, Plan, RunError};
+pub use discharge::{Discharge, discharge};
 pub use fleet::{Fleet, FleetAge, FleetMargin, fleet};
 use leyden_config::Scenario;
 use leyden_record::{Bank, Spread, WithLess, Worst};
@@ -29,8 +31,11 @@ use variants::{Variant, variants};
 pub use worst::{Range, WorstBank, WorstCases, worst_cases};
 pub use zones::{SizedRegion, ZoneSizing, ZonesFor};
 
-/// Banks that hold so much of the worst case are asked what they lose, in percent.
-const LESS: [u64; 5] = [100, 75, 50, 25, 10];
+/// Banks of a table of losses: they hold so much of the worst case, in percent.
+pub const LESS: [u64; 5] = [100, 75, 50, 25, 10];
+/// Banks of a curve of losses, about equally far apart on a logarithmic axis.
+pub const CURVE: [u64; 21] =
+    [100, 85, 70, 60, 50, 42, 35, 30, 25, 21, 18, 15, 12, 10, 8, 7, 6, 5, 4, 3, 2];
 
 /// The needs of a drive and its workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,13 +116,14 @@ pub struct Watched<'a> {
     pub progress: &'a (dyn Fn(&str, f64) + Sync),
 }
 
-/// Sizes the capacitors of `scenario`'s drive for its workload, with runs of some `commands`. True if it
-/// was cancelled: then variants are missing.
+/// Sizes the capacitors of `scenario`'s drive for its workload, with runs of some `commands`; banks that hold so
+/// many `percents` of the worst case are asked what they lose. True if it was cancelled: then variants are missing.
 ///
 /// Without a table `[device.power]`, its defaults are taken.
 pub fn size(
     scenario: &Scenario,
     commands: u64,
+    percents: &[u64],
     watched: &Watched<'_>,
 ) -> Result<(Sizing, bool), RunError> {
     let mut scenario = scenario.clone();
@@ -146,7 +152,8 @@ pub fn size(
         let bank = BankConfig { parts: None, capacitance: None, ..power.bank.clone() };
         (power.bank, power.allow_underprovisioned) = (bank, false);
     }
-    let mut banks: Vec<Energy> = LESS.map(|percent| part_of(supply.need.energy, percent)).into();
+    let banks = percents.iter().map(|&percent| part_of(supply.need.energy, percent));
+    let mut banks: Vec<Energy> = banks.collect();
     if supply.shortfall.is_some() {
         banks.push(supply.bank.energy());
     }

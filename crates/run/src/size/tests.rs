@@ -32,7 +32,7 @@ fn sized(scenario: &Scenario) -> Sizing {
 
 fn sized_on(scenario: &Scenario, jobs: usize) -> Result<(Sizing, bool), RunError> {
     let cancel = AtomicBool::new(false);
-    size(scenario, 5_000, &Watched { jobs, cancel: &cancel, progress: &|_, _| {} })
+    size(scenario, 5_000, &LESS, &Watched { jobs, cancel: &cancel, progress: &|_, _| {} })
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn threads_change_nothing() {
 fn cancelled_before_it_begins_it_has_no_variant_that_runs() {
     let cancel = AtomicBool::new(true);
     let watched = Watched { jobs: 2, cancel: &cancel, progress: &|_, _| {} };
-    let (sizing, cancelled) = size(&small(&[]), 5_000, &watched).unwrap();
+    let (sizing, cancelled) = size(&small(&[]), 5_000, &LESS, &watched).unwrap();
     assert!(cancelled && sizing.variants.iter().all(|variant| variant.measured.is_none()));
 }
 

@@ -240,11 +240,11 @@ impl Need {
     }
 }
 
-fn volts(voltage: Voltage) -> f64 {
+pub(super) fn volts(voltage: Voltage) -> f64 {
     voltage.as_mv() as f64 / 1e3
 }
 
-fn peak_w(device: &Config, power: &PowerConfig) -> f64 {
+pub(super) fn peak_w(device: &Config, power: &PowerConfig) -> f64 {
     let nand = &device.nand;
     let planes = if nand.multi_plane { nand.planes_per_die } else { 1 };
     let programs = f64::from(nand.channels * nand.dies_per_channel * planes);

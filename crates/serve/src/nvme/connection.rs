@@ -8,9 +8,10 @@ use std::time::Duration;
 use leyden_nvme::tcp::{self, Fatal, Pdu, Terms};
 use leyden_nvme::wire::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
 use leyden_nvme::{Connected, FabricsCommand, Io, Status, TRANSFER_MOST, Transfer};
-use thiserror::Error;
 
 use super::CutMode;
+use super::authentication::{Authentication, REQUIRED};
+use super::error::ConnectionError;
 use super::house::Shared;
 use super::io::Command;
 use super::reply::{Head, Replier, Tcp, Way as ReplyWay};
@@ -24,24 +25,13 @@ use crate::session::{Encoded, Outbox, Protocol, Turn};
 use crate::stream::Stream;
 
 const FABRICS: u8 = 0x7f;
+/// Kinds of fabrics commands that take data along.
+const CONNECT: u8 = 0x01;
+const AUTHENTICATION_SEND: u8 = 0x05;
 const COMPARE: u8 = 0x05;
 const VERIFY: u8 = 0x0c;
 /// Data that an admin command takes at most.
 const ADMIN_MOST: usize = 4_096;
-
-/// Why a connection has ended before its host went.
-#[derive(Debug, Error)]
-pub(crate) enum ConnectionError {
-    /// The socket.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    /// The host does not speak the protocol.
-    #[error(transparent)]
-    Fatal(#[from] Fatal),
-    /// It was invited to send data, and has not.
-    #[error("the host does not send the data that it was invited to send")]
-    Overdue,
-}
 
 /// The way to the client, once the session has begun.
 struct Way {
@@ -59,6 +49,7 @@ pub(crate) struct Connection {
     way: Option<Way>,
     /// The queue, and its number among connections.
     queue: Option<(Connected, u64)>,
+    authentication: Authentication,
     head: Arc<Head>,
     transfers: Transfers,
     /// The header of the PDU that is looked at.
@@ -98,8 +89,19 @@ impl Protocol for Connection {
                 stream.write_all(&tcp::initialise(terms))?;
                 let (shared, transfers) = (Arc::clone(shared), Transfers::default());
                 let (head, pdu) = (Arc::default(), Vec::new());
-                let (way, queue) = (None, None);
-                Ok(Some(Self { shared, terms, address, cuts, way, queue, head, transfers, pdu }))
+                let (way, queue, authentication) = (None, None, Authentication::default());
+                Ok(Some(Self {
+                    shared,
+                    terms,
+                    address,
+                    cuts,
+                    way,
+                    queue,
+                    authentication,
+                    head,
+                    transfers,
+                    pdu,
+                }))
             }
             Err(fatal) => {
                 let _ = stream.write_all(&tcp::terminate(fatal, &request)); // it goes anyway
@@ -140,6 +142,10 @@ impl Protocol for Connection {
             Pdu::Command { .. } => {}
         }
         Ok(Some(Request { pdu, reply_bytes: reply_bytes(&pdu, is_io) }))
+    }
+
+    fn is_known(&self) -> bool {
+        self.queue.is_some() && self.authentication.is_done()
     }
 
     fn payload_bytes(request: &Request) -> Result<usize, ConnectionError> {
@@ -192,13 +198,13 @@ impl Protocol for Connection {
                         self.carry_out(Command { sqe, io, data, replier }, &mut turn);
                     }
                     self.invite(&mut turn);
-                    return Ok(());
+                    return Ok(self.authentication.verdict()?);
                 }
             }
             Pdu::Terminate { .. } => {}
         }
         self.invite(&mut turn);
-        Ok(())
+        Ok(self.authentication.verdict()?)
     }
 
     fn refused(&mut self, request: &Request) -> Encoded {
@@ -264,7 +270,10 @@ impl Connection {
             SGL_IN_CAPSULE if sgl.address.get() != 0 => Err(Status::SGL_OFFSET),
             SGL_IN_CAPSULE if sgl.length.get() as usize != came => Err(Status::SGL_LENGTH),
             SGL_TRANSPORT if came > 0 => Err(Status::SGL_LENGTH),
-            SGL_IN_CAPSULE | SGL_TRANSPORT => self.data_of(sqe),
+            SGL_IN_CAPSULE | SGL_TRANSPORT => {
+                let fabrics = (sqe.opcode == FABRICS).then(|| sqe.fabrics().kind);
+                self.authentication.admits(fabrics).and_then(|()| self.data_of(sqe))
+            }
             _ => Err(Status::SGL_TYPE),
         };
         let comes_along = sgl.id == SGL_IN_CAPSULE;
@@ -292,10 +301,12 @@ impl Connection {
     /// asks for.
     fn data_of(&self, sqe: &Sqe) -> Result<(usize, Option<Io>), Status> {
         if sqe.opcode == FABRICS {
-            let is_connect = sqe.fabrics().kind == 1;
-            // Its data comes along, always.
-            let is_right = sqe.sgl.id == SGL_IN_CAPSULE;
-            return if is_connect && !is_right { Err(Status::SGL_TYPE) } else { Ok((0, None)) };
+            return match sqe.fabrics().kind {
+                // Its data comes along, always.
+                CONNECT if sqe.sgl.id != SGL_IN_CAPSULE => Err(Status::SGL_TYPE),
+                AUTHENTICATION_SEND => Ok((sqe.sgl.length.get() as usize, None)),
+                _ => Ok((0, None)),
+            };
         }
         if self.queue.is_none() {
             return Err(Status::SEQUENCE);
@@ -368,6 +379,14 @@ impl Connection {
             (Ok(FabricsCommand::Connect), None) => self.connect(&sqe, &data, replier),
             (Err(status), Some(_)) => replier.end(status, 0),
             (_, None) | (Ok(FabricsCommand::Connect), Some(_)) => replier.end(Status::SEQUENCE, 0),
+            (Ok(FabricsCommand::AuthenticationSend(_)), Some(_)) => {
+                self.authentication.send(&data, replier);
+                self.proved();
+            }
+            (Ok(FabricsCommand::AuthenticationReceive(bytes)), Some(_)) => {
+                self.authentication.receive(bytes, replier);
+                self.proved();
+            }
             (Ok(FabricsCommand::Get(property)), Some(queue)) => {
                 if shared.is_dark() && shared.cut == CutMode::Hang {
                     return; // it never ends
@@ -396,16 +415,26 @@ impl Connection {
         match connected {
             Ok(queue) => {
                 let number = state.register(queue, replier.way.link(), self.cuts);
+                self.authentication = Authentication::of(&state, queue);
                 drop(state);
                 self.queue = Some((queue, number));
+                self.proved();
                 self.head.advance(queue.size);
                 replier.queue = Some(queue);
-                replier.end(Status::SUCCESS, u64::from(queue.controller));
+                let asks = if self.authentication.is_done() { 0 } else { REQUIRED };
+                replier.end(Status::SUCCESS, u64::from(queue.controller) | asks);
             }
             Err((status, place)) => {
                 drop(state);
                 replier.end(status, u64::from(place));
             }
+        }
+    }
+
+    /// Nobody waits any more for a host that has proved who it is, or need not.
+    fn proved(&self) {
+        if let Some((_, number)) = self.queue.filter(|_| self.authentication.is_done()) {
+            self.shared.lock().proved(number);
         }
     }
 }

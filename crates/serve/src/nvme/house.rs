@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use leyden_nvme::wire::{Cqe, Sqe};
 use leyden_nvme::{Connected, Health, Namespace, Status, Subsystem, tcp};
@@ -21,6 +21,8 @@ struct Registered {
     link: Link,
     /// Power cuts before it began.
     cuts: u64,
+    /// The time since when its host is to prove who it is.
+    unproved: Option<Instant>,
 }
 
 /// The way to a host at any time.
@@ -143,8 +145,25 @@ impl State {
     /// A connection has become a queue; its number.
     pub(super) fn register(&mut self, queue: Connected, link: Link, cuts: u64) -> u64 {
         self.next += 1;
-        self.connections.insert(self.next, Registered { queue, link, cuts });
+        // A client of vfio-user proves nothing: its socket is its owner's.
+        let unproved = link.ends_with_power().then(wall);
+        self.connections.insert(self.next, Registered { queue, link, cuts, unproved });
         self.next
+    }
+
+    /// The host of a connection has proved who it is, or need not.
+    pub(super) fn proved(&mut self, number: u64) {
+        if let Some(it) = self.connections.get_mut(&number) {
+            it.unproved = None;
+        }
+    }
+
+    /// Ends the connections of hosts that have not proved in time who they are. Returns how many.
+    pub(super) fn close_unproved(&self, patience: Duration) -> usize {
+        let is_late =
+            |it: &&Registered| it.unproved.is_some_and(|since| since.elapsed() > patience);
+        let late = self.connections.values().filter(is_late);
+        late.inspect(|it| it.link.close()).count()
     }
 
     /// A connection has ended. With its admin queue a controller goes, and with that its other queues.

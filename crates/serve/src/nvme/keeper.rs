@@ -9,6 +9,7 @@ use leyden_nvme::Event;
 use tracing::info;
 
 use super::CutMode;
+use super::authentication::PATIENCE;
 use super::house::Shared;
 use crate::owner::Handle;
 
@@ -98,6 +99,10 @@ fn silence(shared: &Shared) {
     for controller in state.subsystem.expired(shared.now_ms()) {
         info!(controller, "an NVMe host has not kept its controller alive");
         state.close(controller);
+    }
+    let late = state.close_unproved(PATIENCE);
+    if late > 0 {
+        info!(late, "NVMe hosts have not proved who they are");
     }
 }
 

@@ -1,7 +1,8 @@
 //! The front end for NVMe hosts over TCP and vfio-user: all drives of a server as one subsystem.
 //!
-//! **What lives here**: connections and what they hold ([`connection`]), PCI functions of virtual machines ([`pci`]), what
-//! commands ask of drives ([`io`]) and of the subsystem ([`admin`]), how a host sees a power cut ([`CutMode`]), and what happens unasked ([`keeper`]). **What doesn't**: what bytes and commands mean
+//! **What lives here**: connections and what they hold ([`connection`]), PCI functions of virtual machines ([`pci`]), hosts that
+//! prove who they are ([`authentication`]), what commands ask of drives ([`io`]) and of the subsystem ([`admin`]), how a host sees a
+//! power cut ([`CutMode`]), and what happens unasked ([`keeper`]). **What doesn't**: what bytes and commands mean
 //! (`leyden-nvme`).
 //!
 //! **Invariants**
@@ -9,8 +10,10 @@
 //! - Nobody waits for a drive's thread while the subsystem is locked: drives' threads lock it.
 
 mod admin;
+mod authentication;
 mod connection;
 mod drives;
+mod error;
 mod house;
 mod io;
 mod keeper;
@@ -18,11 +21,12 @@ mod pci;
 mod reply;
 mod transfers;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use leyden_nvme::{Fit, Subsystem, SubsystemError};
+use leyden_nvme::{Fit, HostSecrets, Subsystem, SubsystemError};
 use thiserror::Error;
 
 use crate::listen::{Access, Bell, Listen, Listener};
@@ -59,6 +63,8 @@ pub struct NvmeOptions {
     pub name: Option<String>,
     /// Names of hosts that may connect; all if there are none.
     pub hosts: Vec<String>,
+    /// By host: its secrets. If there are any, each host proves who it is, and others may not connect.
+    pub secrets: BTreeMap<String, HostSecrets>,
     /// How a power cut looks.
     pub cut: CutMode,
 }
@@ -105,6 +111,7 @@ pub(crate) fn front(drives: &[Handle], options: &NvmeOptions) -> Result<Arc<Shar
     }
     let serial = drives::serial(&name, &first.path);
     let subsystem = Subsystem::new(name, serial, namespaces, options.hosts.clone())?;
+    let subsystem = subsystem.with_secrets(options.secrets.clone())?;
     Ok(Arc::new(Shared::new(subsystem, drives.to_vec(), options.cut)))
 }
 

@@ -166,6 +166,10 @@ pub(crate) trait Protocol: Sized {
     }
     /// A request; `None` if the client goes.
     fn parse(&mut self, head: &[u8]) -> Result<Option<Self::Request>, Self::Error>;
+    /// True once the client may do more than say who it is. Until then a new one may take its place.
+    fn is_known(&self) -> bool {
+        true
+    }
     /// Bytes that follow the request.
     fn payload_bytes(request: &Self::Request) -> Result<usize, Self::Error>;
     /// Bytes that its reply carries at most.

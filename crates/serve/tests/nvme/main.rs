@@ -2,6 +2,7 @@
 //! that are made to fail, and hosts that misbehave.
 
 mod atomic;
+mod authentication;
 mod cuts;
 mod host;
 mod hostile;
@@ -11,6 +12,7 @@ mod pci_hostile;
 mod speed;
 mod zones;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,8 +21,8 @@ use leyden_buffer::Region;
 use leyden_device::{AtomicConfig, Config};
 use leyden_image::{Drive, ImageConfig};
 use leyden_serve::{
-    Access, ControlAnswer, ControlAsk, CutMode, Lies, Limits, Listen, Nvme, NvmeOptions, Pace,
-    Server, ServerOptions, StatusReport, control,
+    Access, ControlAnswer, ControlAsk, CutMode, HostSecrets, Lies, Limits, Listen, Nvme,
+    NvmeOptions, Pace, Server, ServerOptions, StatusReport, control,
 };
 use leyden_sim::{Bytes, Ratio, Rng};
 
@@ -72,6 +74,7 @@ fn config(zoned: bool, options: &Options) -> ImageConfig {
 pub(crate) struct Options {
     pub(crate) cut: CutMode,
     pub(crate) hosts: Vec<String>,
+    pub(crate) secrets: BTreeMap<String, HostSecrets>,
     pub(crate) limits: Limits,
     pub(crate) region: Region,
     pub(crate) pace: Pace,
@@ -84,7 +87,8 @@ impl Default for Options {
     fn default() -> Self {
         let (cut, hosts, limits) = (CutMode::Lost, Vec::new(), Limits::default());
         let (region, pace) = (Region::None, Pace::Untimed);
-        Self { cut, hosts, limits, region, pace, atomic: None, lies: Lies::default() }
+        let (secrets, atomic, lies) = (BTreeMap::new(), None, Lies::default());
+        Self { cut, hosts, secrets, limits, region, pace, atomic, lies }
     }
 }
 
@@ -112,6 +116,7 @@ impl Served {
             access: Access::default(),
             name: Some(NAME.to_owned()),
             hosts: options.hosts,
+            secrets: options.secrets,
             cut: options.cut,
         };
         let nvme = Some(Nvme::start(&servers, &nvme).unwrap());

@@ -99,11 +99,8 @@ impl Runner<'_> {
         status: Status,
         during: Held,
     ) -> Result<(), Trouble> {
-        let limit = self.drive.zone_shape().copy_limit;
-        if status == Status::Success
-            && matches!(pending, Pending::Copy { units, .. } if *units > limit)
-        {
-            let message = format!("{pending:?} is beyond {limit} units, and was not refused");
+        if status == Status::Success && self.host.is_beyond_copies(pending) {
+            let message = format!("{pending:?} is beyond the copies' limit, and was not refused");
             return Err(Trouble { kind: Kind::Status, message });
         }
         let is_misuse = matches!(pending, Pending::Misuse | Pending::Offline { .. });
@@ -176,9 +173,7 @@ impl Runner<'_> {
                 let end = first + u64::from(pending.append_units());
                 is_append && end > u64::from(shape.zones) * u64::from(shape.size)
             }
-            Status::SizeLimit => {
-                matches!(pending, Pending::Copy { units, .. } if *units > shape.copy_limit)
-            }
+            Status::SizeLimit => self.host.is_beyond_copies(pending),
             Status::ZoneInvalidWrite => is_write && !is_append && slot.has_refused,
             Status::SequenceError => is_write && self.host.refuses_above_plain(),
             _ => false,
@@ -226,6 +221,14 @@ impl Pending {
 }
 
 impl Host<'_> {
+    /// A copy of more than the configuration allows: what the drive says of itself is not asked.
+    fn is_beyond_copies(&self, pending: &Pending) -> bool {
+        let device = &self.options.device;
+        let limit = device.zoned.as_ref().map_or(0, |zoned| zoned.copy_limit.get());
+        let unit_bytes = device.ftl.mapping_unit.get();
+        matches!(pending, Pending::Copy { units, .. } if u64::from(*units) * unit_bytes > limit)
+    }
+
     /// A protected write above unprotected data of its zone may be refused.
     fn refuses_above_plain(&self) -> bool {
         let buffer = &self.options.device.buffer;

@@ -109,7 +109,7 @@ impl Runner<'_> {
             self.options.device.power.as_ref().is_some_and(|it| it.allow_underprovisioned);
         let is_whole = loss.lost.is_empty() && loss.uncertain.is_empty();
         if !may_lose && !is_whole {
-            let message = format!("it lost what it must keep: {loss:?}");
+            let message = format!("the drive has lost protected data: {loss:?}");
             return Err(Trouble { kind: Kind::Underprovisioned, message });
         }
         for lpn in &loss.lost {

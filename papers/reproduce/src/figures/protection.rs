@@ -1,8 +1,9 @@
 //! The figures of Hexa and Dawid, redrawn: throughput, write traffic and hit ratio by the protected
 //! share of the mapping table; and Dawid's tables of workloads.
 
+use super::beside;
 use crate::hexa::{self, BUFFERS, SCHEDULES, WORKLOADS, Workload};
-use crate::{Cell, WorkloadRow};
+use crate::{Cell, ClaimResult, WorkloadRow};
 use leyden_record::RunRecord;
 use leyden_report::figures::Table;
 use leyden_report::figures::spec::{self, Across, Chart, Line, Points, Stroke, Unit};
@@ -25,10 +26,14 @@ const TRAFFIC: [Cause; 4] = [
 ];
 
 /// The sections with figures of `cells`; none without cells.
-pub(crate) fn sections(cells: &[Finished<'_>], workloads: &[WorkloadRow]) -> Vec<Section> {
+pub(crate) fn sections(
+    cells: &[Finished<'_>],
+    workloads: &[WorkloadRow],
+    claims: &[ClaimResult],
+) -> Vec<Section> {
     let mut sections = Vec::new();
     if !cells.is_empty() {
-        let each = |of: &dyn Fn(Panel<'_>) -> Figure| {
+        let each = |of: &dyn Fn(Panel<'_>) -> Figure| -> Vec<Figure> {
             let panels = WORKLOADS.into_iter().flat_map(|w| BUFFERS.map(|buffer| (w, buffer)));
             panels.map(|(workload, buffer)| of(Panel { cells, workload, buffer })).collect()
         };
@@ -38,7 +43,11 @@ pub(crate) fn sections(cells: &[Finished<'_>], workloads: &[WorkloadRow]) -> Vec
         };
         let iops = |panel: Panel<'_>| panel.lines("iops", Unit::Iops, |record| record.host.iops);
         sections.extend([
-            Section::new("iops", "IOPS (Hexa, figure 3)", each(&iops)),
+            Section::new(
+                "iops",
+                "IOPS (Hexa, figure 3)",
+                std::iter::once(over_full(cells, claims)).chain(each(&iops)).collect(),
+            ),
             Section::new(
                 "traffic",
                 "Write traffic (Hexa, figure 4; Dawid, figures 3 and 4)",
@@ -59,6 +68,58 @@ pub(crate) fn sections(cells: &[Finished<'_>], workloads: &[WorkloadRow]) -> Vec
         sections.push(Section::new("workloads", "Workloads", figures));
     }
     sections
+}
+
+/// IOPS of each schedule over those of full protection, means over workloads and buffers, with the paper's figures
+/// beside them.
+fn over_full(cells: &[Finished<'_>], claims: &[ClaimResult]) -> Figure {
+    let title = "IOPS over full protection, mean over workloads and buffers";
+    let figure = Figure::new("iops-over-full", title);
+    let iops = |wanted: &Cell| {
+        cells.iter().find(|(cell, _)| cell == wanted).map(|(_, record)| record.host.iops)
+    };
+    // A mean over fewer than all panels would be another figure.
+    let mean = |schedule: &'static str, share: u32| -> Option<f64> {
+        let panels = WORKLOADS.into_iter().flat_map(|w| BUFFERS.map(|buffer| (w, buffer)));
+        let ratio = |(workload, buffer)| {
+            let at = |schedule, share| {
+                let table = hexa::Table::Share(share);
+                iops(&Cell { workload, buffer, schedule, table })
+            };
+            Some(at(schedule, share)? / at("fifo", 100)?)
+        };
+        let ratios: Option<Vec<f64>> = panels.map(ratio).collect();
+        ratios.map(|ratios| ratios.iter().sum::<f64>() / ratios.len() as f64)
+    };
+    let mut lines = Vec::new();
+    for (colour, (schedule, _)) in SCHEDULES.iter().enumerate() {
+        let points = hexa::SHARES.into_iter().filter_map(|share| {
+            Some((f64::from(share) / 100.0, format::rounded(mean(schedule, share)?)))
+        });
+        let (x, y): (Vec<f64>, Vec<f64>) = points.unzip();
+        let label = (*schedule).to_owned();
+        if !x.is_empty() {
+            lines.push(Line {
+                label,
+                colour,
+                stroke: Stroke::Solid,
+                points: Points::Here { x, y },
+            });
+        }
+    }
+    if lines.is_empty() {
+        return figure.nothing("Not all of these runs were made.");
+    }
+    for (colour, (schedule, _)) in SCHEDULES.iter().enumerate() {
+        let [one, ten] = ["1pct", "10pct"].map(|share| format!("{schedule}.iops_vs_full.{share}"));
+        lines.extend(beside::line(claims, schedule, colour, &[(0.01, &one), (0.1, &ten)]));
+    }
+    let mut figure = figure.note("Dashed: the paper, where its text has a number.");
+    figure.size = Size::Wide;
+    figure.table = Some(table(&lines, Unit::Factor));
+    let mut chart = chart(lines, Unit::Factor, title);
+    chart.spec["encoding"]["y"]["axis"]["title"] = json!("IOPS / IOPS of full protection");
+    figure.chart(chart)
 }
 
 /// One workload with one buffer size.

@@ -2,6 +2,8 @@
 //! writes and by reads per write; what the drive knows of the cache; what announcing costs; and
 //! databases.
 
+use super::beside;
+use crate::ClaimResult;
 use crate::zombie::{
     ALL, BANKS, BLOCK_ALONE, CACHES, CHANNELS, Cell, DATABASES, DatabaseCell, POLICIES, Policy,
     WITHOUT_BLOCK,
@@ -27,18 +29,22 @@ const QUANTITIES: [Quantity; 2] = [
 ];
 
 /// The sections; none without runs.
-pub(crate) fn sections(cells: &[Finished<'_>], databases: &[FinishedDatabase<'_>]) -> Vec<Section> {
+pub(crate) fn sections(
+    cells: &[Finished<'_>],
+    databases: &[FinishedDatabase<'_>],
+    claims: &[ClaimResult],
+) -> Vec<Section> {
     let mut sections = Vec::new();
     if !cells.is_empty() {
         sections.push(Section::new(
             "zombie-locality",
             "Locality of writes (Zombie Chasing, figures 5 to 7)",
-            by_locality(cells),
+            std::iter::once(cuts(cells, claims)).chain(by_locality(cells)).collect(),
         ));
         sections.push(Section::new(
             "zombie-reads",
             "Reads per write (figure 8, table 3)",
-            by_reads(cells),
+            by_reads(cells, claims),
         ));
         sections.push(Section::new(
             "zombie-block",
@@ -64,6 +70,43 @@ fn is_plain(cell: &Cell) -> bool {
     cell.channel == "piggyback" && cell.reads == 5 && !cell.is_cold
 }
 
+/// How much of the write amplification knowing zombies takes away, with the paper's figures beside it.
+fn cuts(cells: &[Finished<'_>], claims: &[ClaimResult]) -> Figure {
+    let title = "Write amplification cut, 4 banks, page cache of 4 GiB";
+    let figure = Figure::new("zombie-cuts", title);
+    let chosen = |cell: &Cell| is_plain(cell) && (cell.banks, cell.cache) == (4, CACHES[0]);
+    let of = |policy| {
+        points(cells, policy, chosen, |cell| f64::from(cell.locality) / 100.0, QUANTITIES[0])
+    };
+    let claimed = ["zombie.waf_cut.z_greedy.h6.4gib", "zombie.waf_cut.z_cost_benefit.h6.4gib"];
+    let mut lines = Vec::new();
+    // Each policy that knows zombies follows the one that does not.
+    for (colour, (pair, id)) in POLICIES.chunks(2).zip(claimed).enumerate() {
+        let [base, policy] = pair else { continue };
+        let bases = of(*base);
+        let cut = of(*policy).into_iter().filter_map(|(x, waf)| {
+            let (_, base) = bases.iter().find(|(at, _)| at.total_cmp(&x).is_eq())?;
+            Some((x, format::rounded(1.0 - waf / base)))
+        });
+        let (x, y): (Vec<f64>, Vec<f64>) = cut.unzip();
+        if x.is_empty() {
+            continue;
+        }
+        let label = policy.name.to_owned();
+        lines.push(Line { label, colour, stroke: Stroke::Solid, points: Points::Here { x, y } });
+        lines.extend(beside::line(claims, policy.name, colour, &[(0.06, id)]));
+    }
+    if lines.is_empty() {
+        return figure.nothing("None of these runs was made.");
+    }
+    let mut figure = figure.note("Over the same policy without hints. Single points: the paper, where its text has a number.");
+    figure.size = Size::Wide;
+    figure.table = Some(table(&lines, Across::Locality));
+    let mut chart = chart(lines, Across::Locality, Unit::Factor, title);
+    chart.spec["encoding"]["y"]["axis"]["title"] = json!("share of the write amplification");
+    figure.chart(chart)
+}
+
 fn by_locality(cells: &[Finished<'_>]) -> Vec<Figure> {
     let panels = [(4, CACHES[0]), (4, CACHES[1]), (16, CACHES[0])];
     let mut figures = Vec::new();
@@ -81,7 +124,7 @@ fn by_locality(cells: &[Finished<'_>]) -> Vec<Figure> {
     figures
 }
 
-fn by_reads(cells: &[Finished<'_>]) -> Vec<Figure> {
+fn by_reads(cells: &[Finished<'_>], claims: &[ClaimResult]) -> Vec<Figure> {
     let chosen = |cell: &Cell| {
         (cell.banks, cell.cache, cell.locality) == (4, CACHES[0], 6)
             && cell.channel == "piggyback"
@@ -97,7 +140,12 @@ fn by_reads(cells: &[Finished<'_>]) -> Vec<Figure> {
         })
         .into();
     let mut figure = Figure::new("zombie-table3", "The drive's knowledge of the cache (table 3)");
-    let mut table = Table::new(["Reads per write", "Zombie data", "Of the dirty data"]);
+    let mut table =
+        Table::new(["Reads per write", "Zombie data", "Of the dirty data", "The paper"]);
+    let known = [
+        (0, "zombie.known_share.reads_per_write_0"),
+        (5, "zombie.known_share.reads_per_write_half"),
+    ];
     let mut rows: Vec<_> = cells.iter().filter(|(cell, _)| cell.is_cold).collect();
     rows.sort_by_key(|(cell, _)| cell.reads);
     for (cell, record) in rows {
@@ -106,6 +154,9 @@ fn by_reads(cells: &[Finished<'_>]) -> Vec<Figure> {
             format::number(reads(cell)),
             format::bytes(hints.zombie_bytes_mean),
             share(hints.known_dirty_share),
+            share(known.iter().find(|(reads, _)| *reads == cell.reads).and_then(|(_, id)| {
+                claims.iter().find(|claim| claim.id == *id).map(|claim| claim.paper.numbers()[0])
+            })),
         ]);
     }
     figure.size = Size::Wide;

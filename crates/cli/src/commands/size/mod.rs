@@ -1,5 +1,6 @@
 //! `leyden size`: how much capacitance, and what is lost with less.
 
+mod page;
 mod worst;
 mod zones;
 
@@ -7,14 +8,17 @@ pub(crate) use worst::BANKS_HEAD;
 
 use std::io::Write;
 
-use leyden_config::Loaded;
+use leyden_config::{Loaded, Set};
 use leyden_record::Bank;
-use leyden_run::size::{Shown, SizedDrive, Sizing, Watched, fleet, size, size_zones, worst_cases};
+use leyden_run::size::{
+    CURVE, LESS, Shown, SizedDrive, Sizing, Watched, ZoneSizing, discharge, fleet, size,
+    size_zones, worst_cases,
+};
 use leyden_run::{validate, validate_configuration};
 
 use leyden_report::format::{bytes, capacitance, count, latency, number, percent};
 
-use super::{Cancel, explain, load, overrides, print_json, threads, warn};
+use super::{Cancel, command_of, explain, load, overrides, print_json, threads, warn};
 use crate::args::SizeArgs;
 use crate::failure::Failure;
 use crate::output::atomic;
@@ -26,12 +30,15 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     if let Some(path) = &args.csv {
         place::check(path, Kind::Banks)?;
     }
+    if let Some(path) = &args.report {
+        place::check(path, Kind::Report)?;
+    }
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, args.allow_underprovisioned)?;
     if args.worst || args.fleet.is_some() {
         // Arithmetic takes no memory: any capacity will do.
         validate_configuration(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
-        return by_arithmetic(args, &loaded);
+        return by_arithmetic(args, &loaded, &sets);
     }
     // Of an impossible drive each variant is impossible, too.
     validate(&loaded.scenario).map_err(|error| explain(&loaded, error))?;
@@ -48,16 +55,21 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
         if cancelled {
             return Err(Failure::interrupted("not every drive had been run"));
         }
+        write_page(args, &loaded, &sets, None, Some(&sizing))?;
         if args.json {
             return print_json(&sizing);
         }
         return Ok(zones::show(&sizing, &mut anstream::stdout().lock())?);
     }
-    let sized = size(&loaded.scenario, args.commands, &watched);
+    let percents: &[u64] = if args.report.is_some() { &CURVE } else { &LESS };
+    let sized = size(&loaded.scenario, args.commands, percents, &watched);
     drop(bar);
     let (sizing, cancelled) = sized.map_err(|error| explain(&loaded, error))?;
     if cancelled && sizing.variants.iter().all(|drive| drive.measured.is_none()) {
         return Err(Failure::interrupted("no drive had been run yet"));
+    }
+    if !cancelled {
+        write_page(args, &loaded, &sets, Some(&sizing), None)?;
     }
     if args.json {
         print_json(&sizing)?;
@@ -73,8 +85,41 @@ pub(crate) fn main(args: &SizeArgs, cancel: &Cancel) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Writes the page, if one is asked for.
+fn write_page(
+    args: &SizeArgs,
+    loaded: &Loaded,
+    sets: &[Set],
+    sizing: Option<&Sizing>,
+    zones: Option<&ZoneSizing>,
+) -> Result<(), Failure> {
+    let Some(path) = &args.report else { return Ok(()) };
+    let scenario = &loaded.scenario;
+    let worst = match scenario.device.zoned {
+        Some(_) => None,
+        None => Some(worst_cases(scenario).map_err(|error| explain(loaded, error))?),
+    };
+    let mut command = command_of("leyden size", &args.file, sets);
+    if args.worst {
+        command.push_str(" --worst");
+    } else {
+        command = format!("{command} --commands {}", args.commands);
+    }
+    let page = page::page(&page::Parts {
+        loaded,
+        command: &command,
+        discharge: discharge(scenario).map_err(|error| explain(loaded, error))?,
+        worst,
+        sizing,
+        zones,
+    });
+    atomic::write(path, page.map_err(Failure::failed)?.as_bytes())?;
+    wrote(path);
+    Ok(())
+}
+
 /// Results that need no run.
-fn by_arithmetic(args: &SizeArgs, loaded: &Loaded) -> Result<(), Failure> {
+fn by_arithmetic(args: &SizeArgs, loaded: &Loaded, sets: &[Set]) -> Result<(), Failure> {
     let scenario = &loaded.scenario;
     if scenario.device.zoned.is_some() {
         let option = if args.worst { "--worst" } else { "--fleet" };
@@ -97,6 +142,7 @@ fn by_arithmetic(args: &SizeArgs, loaded: &Loaded) -> Result<(), Failure> {
         atomic::write(path, worst::csv(&worst).as_bytes())?;
         wrote(path);
     }
+    write_page(args, loaded, sets, None, None)?;
     if args.json { print_json(&worst) } else { Ok(worst::show(&worst, out)?) }
 }
 

@@ -9,7 +9,7 @@ use leyden_report::format::{bytes, capacitance, count, number, percent};
 use super::real_share;
 use crate::output::table::Table;
 
-fn protection(bank: &WorstBank) -> String {
+pub(super) fn protection(bank: &WorstBank) -> String {
     let mark = if bank.own { " *" } else { "" };
     match bank.protected {
         Some(share) => format!("{} {} %{mark}", bank.protection, real_share(share)),

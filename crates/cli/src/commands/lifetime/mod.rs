@@ -1,13 +1,17 @@
 //! `leyden lifetime`: write amplification, drive writes a day, and years.
 
-use leyden_config::Scenario;
-use leyden_config::run_command;
+mod page;
+
+use leyden_config::{Scenario, run_command};
 use leyden_record::Lifetime;
 use leyden_report::format::{bytes, count, number};
 
-use super::{Cancel, cache, load, overrides, print_json, run_one, verdict, warn};
+use super::{Cancel, cache, command_of, load, overrides, print_json, run_one, verdict, warn};
 use crate::args::LifetimeArgs;
 use crate::failure::Failure;
+use crate::output::atomic;
+use crate::output::place::{self, Kind};
+use crate::output::progress::wrote;
 use crate::output::table::Table;
 
 /// No drive is bought for so short a time.
@@ -17,6 +21,9 @@ const SHORT_LIFE_YEARS: f64 = 0.1;
 const FEW_ERASES: f64 = 8.0;
 
 pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> {
+    if let Some(path) = &args.report {
+        place::check(path, Kind::Report)?;
+    }
     let mut sets = overrides(&args.set, args.seed)?;
     let loaded = load(&args.file, &mut sets, false)?;
     let scenario = &loaded.scenario;
@@ -50,13 +57,33 @@ pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> 
             anyhow::anyhow!("nothing was written\n  help: give the run writes to do")
         }));
     };
+    let warnings = warnings(&life, scenario);
+    if let Some(path) = &args.report {
+        let command = format!(
+            "{} --cycles {cycles} --warranty {}",
+            command_of("leyden lifetime", &args.file, &sets),
+            args.warranty
+        );
+        let page = page::page(&record, &life, &warnings, &command).map_err(Failure::failed)?;
+        atomic::write(path, page.as_bytes())?;
+        wrote(path);
+    }
     if args.json {
         print_json(&life)?;
     } else {
         show(&life, &mut anstream::stdout().lock())?;
     }
+    for warning in warnings {
+        warn(&warning);
+    }
+    Ok(())
+}
+
+/// Reasons to distrust the answer.
+fn warnings(life: &Lifetime, scenario: &Scenario) -> Vec<String> {
+    let mut warnings = Vec::new();
     if life.years < SHORT_LIFE_YEARS {
-        warn(&format!(
+        warnings.push(format!(
             "at {} drive writes a day the drive is worn out within {} days: drive and work do not fit; give \
              device.nand as much flash as the drive of the {} has",
             number(life.dwpd),
@@ -65,7 +92,7 @@ pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> 
         ));
     }
     if life.mean_erases < FEW_ERASES {
-        warn(&format!(
+        warnings.push(format!(
             "the mean block was erased {} times: chance decides which block is the most worn, and the life is at least \
              the one above; give the run more work, or set precondition.kind = \"steady\" with \
              precondition.distribution = \"workload\"",
@@ -73,12 +100,13 @@ pub(crate) fn main(args: &LifetimeArgs, cancel: &Cancel) -> Result<(), Failure> 
         ));
     }
     if runs_flat_out(scenario) {
-        warn(
+        warnings.push(
             "the work runs as fast as the drive lets it, so that its day is no day of the host's: give \
-             jobs an iops_limit or rate_limit, or leave workload.trace.mode at \"open\"",
+             jobs an iops_limit or rate_limit, or leave workload.trace.mode at \"open\""
+                .to_owned(),
         );
     }
-    Ok(())
+    warnings
 }
 
 fn show(life: &Lifetime, out: &mut dyn std::io::Write) -> std::io::Result<()> {

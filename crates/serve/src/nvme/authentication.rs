@@ -1,0 +1,87 @@
+//! Hosts that prove who they are, queue by queue, before anything else.
+
+use std::time::Duration;
+
+use leyden_nvme::{Connected, Entropy, Exchange, Status, Wrong};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::house::State;
+use super::reply::Replier;
+
+/// A host has proved who it is within this time, or goes: a slow one reckons with 8,192 bits.
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+/// Bit 17 of the result of Connect: the queue takes nothing before its host is authenticated.
+pub(super) const REQUIRED: u64 = 1 << 17;
+const SEND: u8 = 0x05;
+const RECEIVE: u8 = 0x06;
+
+/// The authentication of one queue's host.
+#[derive(Default)]
+pub(super) struct Authentication {
+    /// `None` if nobody is asked who it is.
+    exchange: Option<Exchange>,
+}
+
+impl Authentication {
+    /// Of a queue that was just connected.
+    pub(super) fn of(state: &State, queue: Connected) -> Self {
+        Self { exchange: state.subsystem.exchange(queue) }
+    }
+
+    /// True if the queue takes commands.
+    pub(super) fn is_done(&self) -> bool {
+        self.exchange.as_ref().is_none_or(Exchange::is_authenticated)
+    }
+
+    /// Whether a queue takes a fabrics command of this kind, or another one, before its host is known.
+    pub(super) fn admits(&self, fabrics: Option<u8>) -> Result<(), Status> {
+        let is_message = matches!(fabrics, Some(SEND | RECEIVE));
+        if self.is_done() || is_message { Ok(()) } else { Err(Status::NOT_AUTHENTICATED) }
+    }
+
+    /// Takes a message of the host.
+    pub(super) fn send(&mut self, data: &[u8], replier: Replier) {
+        let Some(exchange) = &mut self.exchange else {
+            return replier.end(Status::INVALID_OPCODE, 0);
+        };
+        match entropy() {
+            Ok(entropy) => {
+                exchange.send(data, entropy);
+                replier.end(Status::SUCCESS, 0);
+            }
+            Err(_) => replier.end(Status::INTERNAL, 0),
+        }
+    }
+
+    /// The message that is due to the host.
+    pub(super) fn receive(&mut self, bytes: u32, replier: Replier) {
+        let Some(exchange) = &mut self.exchange else {
+            return replier.end(Status::INVALID_OPCODE, 0);
+        };
+        match exchange.receive(bytes as usize) {
+            Ok(message) => replier.data(message, 0),
+            Err(_) => replier.end(Status::INVALID_FIELD, 0),
+        }
+    }
+
+    /// Ends the connection of a host that has not proved who it is.
+    pub(super) fn verdict(&self) -> Result<(), Wrong> {
+        match &self.exchange {
+            Some(exchange) if exchange.is_over() => Err(exchange.wrong().unwrap_or(Wrong::Message)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// From the kernel's source of chance.
+fn entropy() -> std::io::Result<Entropy> {
+    let mut bytes = [0; 132];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
+    }
+    let (challenge, rest) = bytes.split_first_chunk::<64>().expect("132 bytes");
+    let (exponent, rest) = rest.split_first_chunk::<64>().expect("68 bytes");
+    let sequence = u32::from_le_bytes(*rest.first_chunk().expect("4 bytes")).max(1);
+    Ok(Entropy { challenge: *challenge, exponent: *exponent, sequence })
+}

@@ -1,16 +1,19 @@
 #!/bin/bash
 # A guest with a stock Debian kernel under QEMU's software emulation: a real Linux as an NVMe/TCP host of a server on
-# this machine's loopback, which is 10.0.2.2 inside. Nothing is installed here; no KVM and no kernel module is needed.
+# this machine's loopback, which is 10.0.2.2 inside, or with a drive of a vfio-user server. Nothing is installed here; no
+# KVM and no kernel module is needed.
 #
 #   guest.sh build              QEMU, kernel, initrd.img and root.img in $GUEST_DIR: 1 GB, some minutes
 #   guest.sh run [opts] -- CMD  boot, run CMD (bash -c) as root in the guest
 #        -m MIB      memory (1024)           -c N     virtual CPUs (1)
 #        -t SECONDS  give up after (300)     -s DIR   host directory, rw, at /host (9p)
 #        -v          kernel console to stderr as well
+#        -U SOCKET   a vfio-user server's PCI device    -R DEV   / is this device, and not a throw-away root.img
+#        -p FILE     QEMU's process number goes there
 #     stdout: what CMD printed. Exit code: CMD's; 124: time ran out; 125: the guest ended without reporting
 #     (see $GUEST_DIR/console.*.log).
 #
-# Environment: GUEST_DIR (~/.cache/leyden-guest)  GUEST_MIRROR (the Debian mirror of this machine's apt)  GUEST_APPEND (kernel arguments)
+# Environment: GUEST_DIR (~/.cache/leyden-guest)  GUEST_ACCEL (tcg,thread=multi)  GUEST_MIRROR (the Debian mirror of this machine's apt)  GUEST_APPEND (kernel arguments)
 # Packages on the host: mmdebstrap busybox-static cpio kmod xz-utils e2fsprogs
 set -euo pipefail
 DIR=${GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/leyden-guest}
@@ -105,13 +108,16 @@ I
     modprobe -d "$R" -S "$KV" --show-depends "$m" 2>/dev/null | awk '$1=="insmod"{print $2}' || true
   done | awk '!s[$0]++' > "$T/m/src"
   while read -r f; do n=$((n+1)); cp "$f" "$T/m/$(printf %02d $n).ko"; done < "$T/m/src"; rm "$T/m/src"
+  # for a root on a PCI drive only: elsewhere modprobe loads them, with the parameters of the command line
+  mkdir "$T/m/nvme"; for f in $(modprobe -d "$R" -S "$KV" --show-depends nvme | awk '$1=="insmod"{print $2}'); do n=$((n+1)); cp "$f" "$T/m/nvme/$(printf %02d $n).ko"; done
   cat > "$T/init" <<'I'
 #!/bin/busybox sh
 /bin/busybox mount -t devtmpfs dev /dev; /bin/busybox mount -t proc proc /proc
 for k in /m/*.ko; do /bin/busybox insmod $k; done
-i=0; while [ ! -b /dev/vda ] && [ $i -lt 100 ]; do /bin/busybox usleep 50000; i=$((i+1)); done
-/bin/busybox mount -t ext4 -o noatime,norecovery,ro /dev/vda /newroot || /bin/busybox sh
-/bin/busybox mount -o remount,rw /newroot 2>/dev/null
+root=/dev/vda; how=norecovery,ro; for word in $(/bin/busybox cat /proc/cmdline); do case $word in guest.root=*) root=${word#*=}; how=rw; for k in /m/nvme/*.ko; do /bin/busybox insmod $k; done;; esac; done
+i=0; while [ ! -b $root ] && [ $i -lt 200 ]; do /bin/busybox usleep 50000; i=$((i+1)); done
+/bin/busybox mount -t ext4 -o noatime,$how $root /newroot || /bin/busybox sh
+[ $how = rw ] || /bin/busybox mount -o remount,rw /newroot 2>/dev/null
 /bin/busybox mkdir -p /newroot/run-this; /bin/busybox cp /cmd /nonce /newroot/run-this/
 /bin/busybox mount --move /dev /newroot/dev; /bin/busybox umount /proc
 exec /bin/busybox switch_root /newroot /sbin/guest-init
@@ -121,14 +127,14 @@ I
   truncate -s %4 "$DIR/initrd.img"   # a following archive must start on a 4-byte boundary
   # one image file for the guest's /; guests run on throw-away snapshots of it
   local kb; kb=$(( $(du -sk "$R" | cut -f1) * 11 / 10 + 65536 ))
-  mkfs.ext4 -q -F -O ^has_journal -m 0 -N $(( $(find "$R" | wc -l) + 4096 )) -d "$R" "$DIR/root.img" "${kb}k"
+  mkfs.ext4 -q -F -b 4096 -O ^has_journal -m 0 -N $(( $(find "$R" | wc -l) + 4096 )) -d "$R" "$DIR/root.img" "${kb}k"
   rm -rf "$R"; ls -l "$DIR"
 }
 
 run() {
-  local mem=1024 cpus=1 tmo=300 share= verbose=
-  while getopts m:c:t:s:v o; do case $o in m) mem=$OPTARG;; c) cpus=$OPTARG;; t) tmo=$OPTARG;; s) share=$(readlink -f "$OPTARG");;
-    v) verbose=1;; *) exit 2;; esac; done
+  local mem=1024 cpus=1 tmo=300 share= verbose= pci= root= number=
+  while getopts m:c:t:s:U:R:p:v o; do case $o in m) mem=$OPTARG;; c) cpus=$OPTARG;; t) tmo=$OPTARG;; s) share=$(readlink -f "$OPTARG");;
+    U) pci=$OPTARG;; R) root=$OPTARG;; p) number=$OPTARG;; v) verbose=1;; *) exit 2;; esac; done
   shift $((OPTIND-1)); [ "${1:-}" = -- ] && shift
   local W args app nonce; W=$(mktemp -d "$DIR/run.XXXXXX"); nonce=$(basename "$W")
   mkdir "$W/o"; printf '%s\n' "$*" > "$W/o/cmd"; echo "$nonce" > "$W/o/nonce"
@@ -136,13 +142,18 @@ run() {
   (cd "$W/o" && find . -type f | cpio --quiet -o -H newc -R 0:0) > "$W/o.cpio"
   cat "$DIR/initrd.img" "$W/o.cpio" > "$W/initrd"
   app="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on no_timer_check audit=0 tsc=reliable nowatchdog rcupdate.rcu_expedited=1 ${GUEST_APPEND:-}"
-  args=(-accel "tcg,thread=multi" -cpu max,la57=off -M q35 -smp "$cpus" -m "$mem" -nodefaults -no-user-config
+  args=(-accel "${GUEST_ACCEL:-tcg,thread=multi}" -cpu max,la57=off -M q35 -smp "$cpus" -m "$mem" -nodefaults -no-user-config
     -display none -no-reboot -kernel "$DIR/vmlinuz" -initrd "$W/initrd"
     -serial "file:$W/console" -serial "file:$W/out"
-    -drive "file=$DIR/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=root
     -netdev "user,id=n0" -device virtio-net-pci,netdev=n0,romfile= -device virtio-rng-pci)
+  if [ -n "$root" ]; then app="$app guest.root=$root"; else
+    args+=(-drive "file=$DIR/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=root); fi
+  # The server reads and writes the guest's memory: it is a file that both have.
+  [ -n "$pci" ] && args+=(-object "memory-backend-memfd,id=shared,size=${mem}M,share=on" -machine memory-backend=shared
+    -device "{\"driver\":\"vfio-user-pci\",\"socket\":{\"path\":\"$pci\",\"type\":\"unix\"}}")
   [ -n "$share" ] && { args+=(-virtfs "local,path=$share,mount_tag=host,security_model=none"); app="$app guest.share=1"; }
   "$QEMU" "${args[@]}" -append "$app" > "$W/qemu.log" 2>&1 & local pid=$! t0=$SECONDS rc=125 killed=
+  [ -n "$number" ] && echo "$pid" > "$number"
   trap 'kill -9 '"$pid"' 2>/dev/null || true' EXIT
   while kill -0 $pid 2>/dev/null; do
     if grep -qs "@@GUEST-EXIT $nonce " "$W/out"; then sleep 0.3; kill "$pid" 2>/dev/null || true; break; fi
@@ -151,11 +162,11 @@ run() {
   done
   wait $pid 2>/dev/null || true
   [ -n "$verbose" ] && cat "$W/console" >&2
-  cp "$W/console" "$DIR/console.last.log" 2>/dev/null || true; grep -v 'terminating on signal 15' "$W/qemu.log" >&2 || true
+  cp "$W/console" "$DIR/console.last.log" 2>/dev/null || true; grep -v 'terminating on signal 15\|Could not enable error recovery\|invalid PCI interrupt pin 255' "$W/qemu.log" >&2 || true
   if grep -qs "@@GUEST-EXIT $nonce " "$W/out"; then
     rc=$(sed -n "s/.*@@GUEST-EXIT $nonce \([0-9]*\)@@.*/\1/p" "$W/out")
     sed "/@@GUEST-EXIT $nonce /d" "$W/out" | sed '$ { /^$/d }'
   else cat "$W/out" 2>/dev/null || true; [ -n "$killed" ] && rc=124; cp "$W/console" "$DIR/console.failed.log" 2>/dev/null || true; fi
   rm -rf "$W"; return "$rc"
 }
-case ${1:-} in build) build;; run) shift; run "$@";; *) sed -n '2,17p' "$0"; exit 2;; esac
+case ${1:-} in build) build;; run) shift; run "$@";; *) sed -n '2,16p' "$0"; exit 2;; esac

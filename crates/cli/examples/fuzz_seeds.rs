@@ -16,6 +16,8 @@ fn main() -> std::io::Result<()> {
         ("nvme_host", leyden_serve::fuzz::nvme_seed()),
         ("nvme_session", leyden_serve::fuzz::nvme_seed()),
         ("http_session", leyden_serve::fuzz::http_seed()),
+        ("vfio_user", leyden_serve::fuzz::vfio_user_seed()),
+        ("vfio_user_session", leyden_serve::fuzz::vfio_user_seed()),
         ("program", leyden_serve::fuzz::program_seed()),
         ("program_session", leyden_serve::fuzz::program_seed()),
         ("served_drive", leyden_serve::fuzz::served_drive_seed()),

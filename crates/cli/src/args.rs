@@ -6,7 +6,7 @@ pub(crate) mod crashtest;
 #[cfg(feature = "serve")]
 mod http;
 #[cfg(feature = "serve")]
-mod nvme;
+pub(crate) mod nvme;
 #[cfg(feature = "plot")]
 mod plot;
 pub(crate) mod reproduce;

@@ -107,6 +107,11 @@ fn hosts_of_nvme() {
 }
 
 #[test]
+fn clients_of_vfio_user() {
+    fuzz(&[leyden_serve::fuzz::vfio_user_seed()], 5_000, leyden_serve::fuzz::vfio_user);
+}
+
+#[test]
 fn sessions_of_clients_and_programs() {
     let folder = tempfile::tempdir().unwrap();
     let sessions = leyden_serve::fuzz::Sessions::new(&folder.path().join("disk.leyden"));
@@ -114,6 +119,7 @@ fn sessions_of_clients_and_programs() {
     fuzz(&[leyden_serve::fuzz::program_seed()], 500, |sent| sessions.program(sent));
     fuzz(&[leyden_serve::fuzz::nvme_seed()], 500, |sent| sessions.nvme(sent));
     fuzz(&[leyden_serve::fuzz::http_seed()], 500, |sent| sessions.http(sent));
+    fuzz(&[leyden_serve::fuzz::vfio_user_seed()], 500, |sent| sessions.vfio_user(sent));
 }
 
 #[test]

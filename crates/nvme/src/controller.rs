@@ -28,6 +28,17 @@ pub(crate) struct Host {
     pub(crate) id: [u8; 16],
 }
 
+/// How a controller is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Over fabrics, to learn what there is.
+    Discovery,
+    /// Over fabrics.
+    Fabrics,
+    /// As a PCI function.
+    Pci,
+}
+
 /// An entry of the error log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed {
@@ -66,7 +77,7 @@ impl Default for Settings {
 #[derive(Clone, Debug)]
 pub struct Controller {
     pub(crate) host: Host,
-    pub(crate) is_discovery: bool,
+    pub(crate) kind: Kind,
     pub(crate) keep_alive_ms: u32,
     heard_ms: u64,
     config: u32,
@@ -82,10 +93,10 @@ pub struct Controller {
 }
 
 impl Controller {
-    pub(crate) fn new(host: Host, is_discovery: bool, keep_alive_ms: u32, now_ms: u64) -> Self {
+    pub(crate) fn new(host: Host, kind: Kind, keep_alive_ms: u32, now_ms: u64) -> Self {
         Self {
             host,
-            is_discovery,
+            kind,
             keep_alive_ms,
             heard_ms: now_ms,
             config: 0,
@@ -97,6 +108,20 @@ impl Controller {
             errors: Vec::new(),
             errors_seen: 0,
         }
+    }
+
+    pub(crate) fn is_discovery(&self) -> bool {
+        self.kind == Kind::Discovery
+    }
+
+    /// I/O queues that its host may have.
+    pub const fn queues(&self) -> u16 {
+        self.granted
+    }
+
+    /// Its queues cannot be reached: a fatal status, until the host resets it.
+    pub(crate) const fn fail(&mut self) {
+        self.status |= FAILED;
     }
 
     /// True if it takes commands.
@@ -200,7 +225,7 @@ mod tests {
     use super::*;
 
     fn controller() -> Controller {
-        Controller::new(Host { name: "host".to_owned(), id: [1; 16] }, false, 5_000, 0)
+        Controller::new(Host { name: "host".to_owned(), id: [1; 16] }, Kind::Fabrics, 5_000, 0)
     }
 
     const CC: Property = Property { offset: 0x14, is_long: false };

@@ -16,38 +16,45 @@ pub enum Event {
     NamespaceChanged(u32),
     /// The drive has changed the state of a zone: namespace and first block.
     ZoneChanged(u32, u64),
+    /// A doorbell of a queue that there is not was rung.
+    NoDoorbell,
+    /// A doorbell was given a value that it cannot have.
+    BadDoorbell,
 }
 
-/// Log page that tells more, information, and the bit of feature 0Bh that enables it.
+/// Log page that tells more, type, information, and the bit of feature 0Bh that enables it, if one does.
 struct Kind {
     page: u8,
+    class: u32,
     information: u8,
-    enabled_by: u32,
+    enabled_by: Option<u32>,
 }
+
+pub(crate) const ERRORS: u8 = 0x01;
 
 pub(crate) const CHANGED_NAMESPACES: u8 = 0x04;
 pub(crate) const CHANGED_ZONES: u8 = 0xbf;
 /// Optional events supported (OAES), and the bits that feature 0Bh may have: SMART's critical warnings beside.
 pub(crate) const NOTICES: u32 = 1 << 8 | 1 << 27;
 pub(crate) const CONFIGURABLE: u32 = NOTICES | 0x3f;
+const ERROR: u32 = 0;
 const NOTICE: u32 = 2;
 
 impl Event {
     const fn kind(self) -> Kind {
-        match self {
-            Self::NamespaceChanged(_) => {
-                Kind { page: CHANGED_NAMESPACES, information: 0x00, enabled_by: 1 << 8 }
-            }
-            Self::ZoneChanged(..) => {
-                Kind { page: CHANGED_ZONES, information: 0xef, enabled_by: 1 << 27 }
-            }
-        }
+        let (page, class, information, enabled_by) = match self {
+            Self::NamespaceChanged(_) => (CHANGED_NAMESPACES, NOTICE, 0x00, Some(1 << 8)),
+            Self::ZoneChanged(..) => (CHANGED_ZONES, NOTICE, 0xef, Some(1 << 27)),
+            Self::NoDoorbell => (ERRORS, ERROR, 0x00, None),
+            Self::BadDoorbell => (ERRORS, ERROR, 0x01, None),
+        };
+        Kind { page, class, information, enabled_by }
     }
 
     /// Double words 0 and 1 of the completion.
     const fn result(self) -> u64 {
-        let Kind { page, information, .. } = self.kind();
-        let low = NOTICE | (information as u32) << 8 | (page as u32) << 16;
+        let Kind { page, class, information, .. } = self.kind();
+        let low = class | (information as u32) << 8 | (page as u32) << 16;
         let high = if let Self::ZoneChanged(namespace, _) = self { namespace } else { 0 };
         low as u64 | (high as u64) << 32
     }
@@ -83,18 +90,22 @@ impl Events {
             Event::ZoneChanged(namespace, start) => {
                 self.zones.entry(namespace).or_default().insert(start);
             }
+            Event::NoDoorbell | Event::BadDoorbell => {}
         }
-        let Kind { page, enabled_by, .. } = event.kind();
+        let page = event.kind().page;
         let is_known = self.unread.contains(&page)
             || self.pending.iter().any(|other| other.kind().page == page);
-        if self.enabled & enabled_by != 0 && !is_known {
+        if self.wants(event) && !is_known {
             self.pending.push_back(event);
         }
     }
 
     /// True if the host has enabled events of this kind.
     pub(crate) const fn wants(&self, event: Event) -> bool {
-        self.enabled & event.kind().enabled_by != 0
+        match event.kind().enabled_by {
+            Some(bit) => self.enabled & bit != 0,
+            None => true,
+        }
     }
 
     /// A request that can be answered, and its result.
@@ -112,6 +123,13 @@ impl Events {
     fn read(&mut self, page: u8) {
         self.unread.remove(&page);
         self.pending.retain(|event| event.kind().page != page);
+    }
+
+    /// The host has read the error log; `keep`, if it is to be told of errors no more.
+    pub(crate) fn errors_seen(&mut self, keep: bool) {
+        if !keep {
+            self.read(ERRORS);
+        }
     }
 
     /// Namespaces that have changed; `keep`, if they are to be told again.

@@ -1,7 +1,11 @@
 //! The functions of the fuzz targets and of the short fuzz test: any bytes as a host's part of one
-//! connection.
+//! connection, over TCP or vfio-user.
 //!
 //! **Invariants**: whatever it is, it is answered or ends the connection, and no answer is longer than a transfer.
+
+mod pci;
+
+pub use pci::{POKE, Poke, client as vfio_user, poke, seed as vfio_user_seed};
 
 use crate::admin::{Answer, Around, Health, transfer};
 use crate::fabrics::FabricsCommand;

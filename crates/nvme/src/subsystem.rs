@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use crate::auth::{Exchange, HostSecrets};
-use crate::controller::{Controller, Failed, Host, QUEUE_MOST, QUEUES_MOST};
+use crate::controller::{Controller, Failed, Host, Kind, QUEUE_MOST, QUEUES_MOST};
 use crate::events::Event;
 use crate::fabrics::{
     BAD_QUEUE, BAD_SIZE, Connect, Connected, NO_CONTROLLER, NO_HOST, NO_HOST_ID, NO_SUBSYSTEM,
@@ -196,21 +196,41 @@ impl Subsystem {
         if asked.host_id == [0; 16] {
             return Err(NO_HOST_ID);
         }
-        if self.controllers.len() >= CONTROLLERS_MOST {
-            return Err((Status::CONNECT_BUSY, 0));
-        }
-        let free = |number: &u16| !self.controllers.contains_key(number);
-        let number = (self.last + 1..=LAST).chain(1..=self.last).find(free);
-        let number = number.ok_or((Status::CONNECT_BUSY, 0))?;
+        let number = self.free_number().ok_or((Status::CONNECT_BUSY, 0))?;
         let keep_alive_ms = match asked.keep_alive_ms {
             0 if is_discovery => DISCOVERY_KEEP_ALIVE_MS,
             ms => ms,
         };
         let host = Host { name: asked.host.clone(), id: asked.host_id };
-        let controller = Controller::new(host, is_discovery, keep_alive_ms, now_ms);
+        let kind = if is_discovery { Kind::Discovery } else { Kind::Fabrics };
+        let controller = Controller::new(host, kind, keep_alive_ms, now_ms);
+        self.insert(number, controller);
+        Ok(number)
+    }
+
+    /// A new controller that is reached as a PCI function. Its I/O queues are not the subsystem's to know.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn attach(&mut self) -> Result<Connected, Status> {
+        let number = self.free_number().ok_or(Status::CONNECT_BUSY)?;
+        // The host of a PCI function says no name.
+        let host = Host { name: String::new(), id: [0; 16] };
+        self.insert(number, Controller::new(host, Kind::Pci, 0, 0));
+        let (queue, size) = (0, u32::from(QUEUE_MOST));
+        let (no_flow_control, is_discovery) = (false, false);
+        Ok(Connected { controller: number, queue, size, no_flow_control, is_discovery })
+    }
+
+    fn free_number(&self) -> Option<u16> {
+        let free = |number: &u16| !self.controllers.contains_key(number);
+        let has_room = self.controllers.len() < CONTROLLERS_MOST;
+        (self.last + 1..=LAST).chain(1..=self.last).find(free).filter(|_| has_room)
+    }
+
+    fn insert(&mut self, number: u16, controller: Controller) {
         self.controllers.insert(number, controller);
         self.last = number % LAST;
-        Ok(number)
     }
 
     /// An I/O queue of a controller.
@@ -222,7 +242,7 @@ impl Subsystem {
         if controller.host.id != asked.host_id {
             return Err(NO_HOST_ID);
         }
-        if controller.is_discovery || is_discovery {
+        if controller.is_discovery() || is_discovery {
             return Err(NO_CONTROLLER);
         }
         if asked.queue > controller.granted.min(QUEUES_MOST) {
@@ -273,8 +293,22 @@ impl Subsystem {
 
     /// Something has happened that hosts may want to know. [`Subsystem::event`] says whom to tell.
     pub fn raise(&mut self, event: Event) {
-        for controller in self.controllers.values_mut().filter(|it| !it.is_discovery) {
+        for controller in self.controllers.values_mut().filter(|it| !it.is_discovery()) {
             controller.events.raise(event);
+        }
+    }
+
+    /// Something has happened at one controller.
+    pub fn raise_at(&mut self, controller: u16, event: Event) {
+        if let Some(controller) = self.controllers.get_mut(&controller) {
+            controller.events.raise(event);
+        }
+    }
+
+    /// A controller cannot reach its queues: it goes on when its host has reset it.
+    pub fn fail(&mut self, controller: u16) {
+        if let Some(controller) = self.controllers.get_mut(&controller) {
+            controller.fail();
         }
     }
 

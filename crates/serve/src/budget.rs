@@ -287,15 +287,27 @@ impl Window {
         }
         taken.commands += 1;
         drop(taken);
-        let mut permit = Permit {
-            window: Arc::clone(self),
-            commands: 1,
-            bytes: 0,
-            pooled: 0,
-            is_refused: false,
-        };
+        let mut permit = Permit::new(self);
         permit.grow(bytes, before)?;
         Ok(permit)
+    }
+
+    /// The same without waiting; an error if it does not fit now.
+    pub(crate) fn try_enter(self: &Arc<Self>, bytes: usize) -> Result<Permit, Full> {
+        let mut taken = self.lock();
+        if taken.commands >= taken.commands_most {
+            return Err(Full);
+        }
+        taken.commands += 1;
+        drop(taken);
+        let mut permit = Permit::new(self);
+        permit.try_grow(bytes)?;
+        Ok(permit)
+    }
+
+    /// True if nothing is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().commands == 0
     }
 
     /// Waits until nothing is under way.
@@ -323,6 +335,12 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
+    /// Of a command, without bytes yet.
+    fn new(window: &Arc<Window>) -> Self {
+        let (window, is_refused) = (Arc::clone(window), false);
+        Self { window, commands: 1, bytes: 0, pooled: 0, is_refused }
+    }
+
     const fn applicant(&self, taken: &Taken) -> Applicant {
         match (self.pooled, taken.is_new) {
             (1.., _) => Applicant::UnderWay,

@@ -1,17 +1,25 @@
 //! Entry points of fuzz targets and of the short fuzz test: any bytes that come in over a socket.
 
 pub use crate::http::fuzz::{request as http_request, seed as http_seed};
-pub use leyden_nvme::fuzz::{host as nvme_host, seed as nvme_seed};
+pub use leyden_nvme::fuzz::{host as nvme_host, seed as nvme_seed, vfio_user, vfio_user_seed};
 pub use leyden_wire::fuzz::{client as nbd_client, seed as nbd_seed};
 pub use leyden_wire::fuzz::{
     program, program_seed, served as served_drive, served_seed as served_drive_seed,
 };
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+
+use leyden_nvme::fuzz::{POKE, poke};
+use leyden_nvme::pci::{FILES_MOST, HEADER_BYTES, Header};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use zerocopy::FromBytes;
 
 use crate::budget::{Budget, Limits};
 use crate::clock::Pace;
@@ -49,7 +57,9 @@ impl Sessions {
         let handles = [handle];
         let name = Some("nqn.2026-01.local.leyden:fuzz".to_owned());
         let (listen, hosts, cut) = (Vec::new(), Vec::new(), CutMode::Error);
-        let options = NvmeOptions { listen, name, hosts, secrets: BTreeMap::new(), cut };
+        let access = crate::Access::default();
+        let secrets = BTreeMap::new();
+        let options = NvmeOptions { listen, access, name, hosts, secrets, cut };
         let nvme = nvme::front(&handles, &options).expect("a namespace");
         let http = http::fuzz_front(&handles).expect("a drive");
         Self { handles, guests, budget, nvme, http }
@@ -88,6 +98,30 @@ impl Sessions {
         self.serve::<http::Connection>(sent, &self.http)
     }
 
+    /// The same of a client of vfio-user, whose messages are those of [`vfio_user`].
+    ///
+    /// # Errors
+    /// If it is sent away.
+    pub fn vfio_user(&self, sent: &[u8]) -> Result<(), String> {
+        let (server, client) = UnixStream::pair().map_err(|error| error.to_string())?;
+        let socket = Socket::from(server);
+        std::thread::scope(|scope| {
+            let mut replies = client.try_clone().map_err(|error| error.to_string())?;
+            let reader = scope.spawn(move || drop(io::copy(&mut replies, &mut io::sink())));
+            let client = scope.spawn(move || {
+                let _ = machine(&client, sent); // the server may have hung up
+                let _ = client.shutdown(std::net::Shutdown::Write);
+            });
+            let guest = self.guests.admit(&socket);
+            let served = nvme::serve(socket.clone(), &self.nvme, &guest, &self.budget);
+            socket.close();
+            for thread in [client, reader] {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            }
+            served.map_err(|error| error.to_string())
+        })
+    }
+
     fn serve<P: Protocol<Error: std::fmt::Display>>(
         &self,
         sent: &[u8],
@@ -110,6 +144,41 @@ impl Sessions {
             served.map_err(|error| error.to_string())
         })
     }
+}
+
+/// Sends the messages of a machine, with its memory and its interrupts' files where they belong.
+fn machine(client: &UnixStream, mut sent: &[u8]) -> io::Result<()> {
+    let memory = memfd_create("memory", MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&memory, 1 << 20)?;
+    let (_rings, interrupt) = UnixStream::pair()?;
+    while let Some(head) = sent.first_chunk::<HEADER_BYTES>() {
+        let header = Header::read_from_bytes(head).expect("as many bytes");
+        let length = HEADER_BYTES + header.follows().unwrap_or(0);
+        let (message, rest) = sent.split_at_checked(length).unwrap_or((sent, &[]));
+        sent = rest;
+        let body = &message[HEADER_BYTES..];
+        if header.command() == POKE {
+            if let Some((address, bytes)) = poke(body).filter(|it| it.0 < 1 << 20) {
+                let _ = rustix::io::pwrite(&memory, bytes, address); // some of it is enough
+            }
+            continue;
+        }
+        let count = body.get(16).map_or(0, |&count| usize::from(count).min(FILES_MOST));
+        let files = match header.command() {
+            2 => vec![memory.as_fd()],
+            8 => vec![interrupt.as_fd(); count],
+            _ => Vec::new(),
+        };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MOST))];
+        let mut along = SendAncillaryBuffer::new(&mut space);
+        if !files.is_empty() {
+            along.push(SendAncillaryMessage::ScmRights(&files));
+        }
+        let bytes = [IoSlice::new(message)];
+        let count = sendmsg(client, &bytes, &mut along, SendFlags::NOSIGNAL)?;
+        (&*client).write_all(&message[count..])?;
+    }
+    Ok(())
 }
 
 /// Any bytes as a question on the control socket.

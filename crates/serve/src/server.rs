@@ -226,6 +226,14 @@ impl Allowance {
     }
 }
 
+/// Clients of a listener, as logs show them.
+#[derive(Clone, Copy)]
+pub(crate) struct Logged {
+    pub(crate) what: &'static str,
+    /// That they come and go is worth a line for debugging only.
+    pub(crate) is_brief: bool,
+}
+
 /// The state that all listeners of a server share.
 pub(crate) struct House {
     handles: Vec<Handle>,
@@ -252,19 +260,33 @@ impl House {
         listener: Listener,
         front: P::Front,
     ) -> Result<JoinHandle<()>, ServeError> {
-        let Allowance { guests, budget } = self.allowance.clone();
         let handles = self.handles.clone();
+        let logged = Logged { what, is_brief: P::IS_BRIEF };
+        self.open_with(logged, listener, move |socket, guest, budget| {
+            session::serve::<P>(Stream::Open(socket), &front, &handles, guest, budget)
+        })
+    }
+
+    /// The same with the session's own way to serve.
+    pub(crate) fn open_with<E: std::fmt::Display>(
+        &self,
+        logged: Logged,
+        listener: Listener,
+        session: impl Fn(Socket, &Guest, &Arc<Budget>) -> Result<(), E> + Clone + Send + 'static,
+    ) -> Result<JoinHandle<()>, ServeError> {
+        let Allowance { guests, budget } = self.allowance.clone();
+        let Logged { what, is_brief } = logged;
         let serve = move |socket: Socket, guest: Guest| {
             let (client, peer) = (guest.number(), guest.peer());
             let say = |said: &str| {
-                if P::IS_BRIEF {
+                if is_brief {
                     debug!(client, peer, "{what}{said}");
                 } else {
                     guest.say(|left_out| info!(client, peer, left_out, "{what}{said}"));
                 }
             };
             say("");
-            match session::serve::<P>(Stream::Open(socket), &front, &handles, &guest, &budget) {
+            match session(socket, &guest, &budget) {
                 Ok(()) => say(" has gone"),
                 Err(error) => {
                     guest.say(|left_out| warn!(client, peer, left_out, %error, "{what} sent away"));

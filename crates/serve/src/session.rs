@@ -10,7 +10,7 @@
 
 mod turn;
 
-pub(crate) use turn::{Encoded, Outbox, Protocol, Single, Step, Turn, one};
+pub(crate) use turn::{Asks, Encoded, Outbox, Protocol, Single, Step, Turn, one};
 
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(crate) fn serve<P: Protocol>(
 }
 
 /// A stream that is closed when this is dropped.
-struct Closing(Stream);
+pub(crate) struct Closing(pub(crate) Stream);
 
 impl Drop for Closing {
     fn drop(&mut self) {
@@ -74,12 +74,12 @@ impl Drop for Closing {
     }
 }
 
-fn batches_of(drives: &[Handle]) -> Vec<Batch> {
+pub(crate) fn batches_of(drives: &[Handle]) -> Vec<Batch> {
     drives.iter().map(|_| Batch::default()).collect()
 }
 
 /// Hands what was gathered to the drives.
-fn hand_over(drives: &[Handle], batches: &mut [Batch]) {
+pub(crate) fn hand_over(drives: &[Handle], batches: &mut [Batch]) {
     for (drive, batch) in drives.iter().zip(batches) {
         drive.ask_all(batch);
     }

@@ -11,9 +11,9 @@ use crate::negotiating::{Negotiating, is_a_tick};
 use crate::tls::{Tls, TlsStream};
 
 /// How often a connection that waits looks at its limits.
-const TICK: Duration = Duration::from_secs(1);
+pub(crate) const TICK: Duration = Duration::from_secs(1);
 /// The time for [`GATHERED`] bytes of a request or a reply.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The same, while others wait for the memory that this connection has.
 const HURRY: Duration = Duration::from_secs(1);
 

@@ -16,6 +16,7 @@ use leyden_serve::{
 use super::image::{failure, fits, missing};
 use super::print_json;
 use super::{log, service};
+use crate::args::nvme;
 use crate::args::served::{FaultArgs, ImageArgs, Lie, RestoreArgs, ServeArgs};
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -81,7 +82,7 @@ fn serve(
     }
     let http = page_options(args)?.map(|options| Http::start(servers, &options)).transpose();
     let http = http.map_err(Failure::io)?;
-    let hosts = args.nvme.options()?;
+    let hosts = args.nvme.options(args.clients.access())?;
     let nvme = hosts.map(|hosts| Nvme::start(servers, &hosts)).transpose();
     let nvme = nvme.map_err(|error| match error {
         NvmeError::Fit(..) | NvmeError::Subsystem(_) => Failure::usage(error),
@@ -116,9 +117,9 @@ fn announce(args: &ServeArgs, server: &Server, nvme: Option<&Nvme>) -> Result<()
     if let Some(folder) = &args.fuse {
         writeln!(out, "FUSE at {}", folder.join("disk").display())?;
     }
-    if let Some(nvme) = nvme {
-        for listen in nvme.addresses() {
-            writeln!(out, "NVMe at {listen}, subsystem {}", nvme.name())?;
+    if let Some(served) = nvme {
+        for listen in served.addresses() {
+            writeln!(out, "NVMe at {}, subsystem {}", nvme::address(listen), served.name())?;
         }
     }
     for lie in &args.lie {

@@ -102,7 +102,7 @@ impl Controller {
 /// Get Features.
 pub(super) fn get_feature(controller: &Controller, sqe: &Sqe) -> Done {
     let (feature, select) = (sqe.cdw10.get() as u8, sqe.cdw10.get() >> 8 & 7);
-    if !is_known(feature, controller.is_discovery) {
+    if !is_known(feature, controller.is_discovery()) {
         return Err(Status::INVALID_FIELD);
     }
     match select {
@@ -111,7 +111,7 @@ pub(super) fn get_feature(controller: &Controller, sqe: &Sqe) -> Done {
         // Nothing is saved: what was at first is what would be there again.
         1 | 2 => {
             let host = controller.host.clone();
-            let first = Controller::new(host, controller.is_discovery, 0, 0);
+            let first = Controller::new(host, controller.kind, 0, 0);
             first.feature(feature, sqe.cdw11.get())
         }
         _ => Err(Status::INVALID_FIELD),
@@ -126,7 +126,7 @@ pub(super) fn set_feature(
     now_ms: u64,
 ) -> Result<u64, Status> {
     let feature = sqe.cdw10.get() as u8;
-    if !is_known(feature, controller.is_discovery) {
+    if !is_known(feature, controller.is_discovery()) {
         return Err(Status::INVALID_FIELD);
     }
     if sqe.cdw10.get() & SAVE != 0 {

@@ -2,9 +2,10 @@
 
 use leyden_device::{AtomicLimit, Atomicity};
 
-use crate::controller::{ERRORS_MOST, QUEUE_MOST, VERSION};
+use crate::controller::{ERRORS_MOST, Kind, QUEUE_MOST, VERSION};
 use crate::events::{NOTICES, REQUESTS_MOST};
 use crate::namespace::{MDTS, Namespace, Zones};
+use crate::pci::VENDOR;
 use crate::status::Status;
 use crate::subsystem::{DISCOVERY_NQN, Subsystem};
 use crate::tcp::IN_CAPSULE_MOST;
@@ -12,8 +13,6 @@ use crate::wire::{Page, Sqe};
 
 const BYTES: usize = 4_096;
 const ALL: u32 = u32::MAX;
-/// A namespace that may be reached through several controllers.
-const SHARED: u8 = 1;
 const ZNS: u8 = 2;
 /// Compare, Dataset Management, Write Zeroes, Verify (ONCS).
 const COMMANDS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 7;
@@ -25,11 +24,12 @@ impl Subsystem {
         let (cns, nsid) = (sqe.cdw10.get() as u8, sqe.nsid.get());
         let set = (sqe.cdw11.get() >> 24) as u8;
         let from = (sqe.cdw10.get() >> 16) as u16;
-        let is_discovery = self.controller(controller)?.is_discovery;
+        let kind = self.controller(controller)?.kind;
+        let is_discovery = kind == Kind::Discovery;
         let page = match cns {
-            0x01 => self.controller_page(controller, is_discovery),
+            0x01 => self.controller_page(controller, kind),
             _ if is_discovery => return Err(Status::INVALID_FIELD),
-            0x00 | 0x11 => self.namespace(nsid)?.page(),
+            0x00 | 0x11 => self.namespace(nsid)?.page(is_shared(kind)),
             0x02 | 0x10 => self.list(nsid, |_| true)?,
             0x03 => self.namespace(nsid)?.descriptors(),
             0x05 | 0x1b => self.namespace(nsid)?.page_of_set(set)?,
@@ -37,7 +37,7 @@ impl Subsystem {
             0x07 | 0x1a => self.list(nsid, |namespace| namespace.command_set() == set)?,
             0x08 => {
                 self.namespace(nsid)?;
-                independent_page()
+                independent_page(is_shared(kind))
             }
             0x12 => {
                 self.namespace(nsid)?;
@@ -54,7 +54,8 @@ impl Subsystem {
         Ok(page.into_bytes())
     }
 
-    fn controller_page(&self, controller: u16, is_discovery: bool) -> Page {
+    fn controller_page(&self, controller: u16, kind: Kind) -> Page {
+        let is_discovery = kind == Kind::Discovery;
         let mut page = Page::new(BYTES);
         let name = if is_discovery { DISCOVERY_NQN } else { self.name() };
         let capsule = |bytes: usize| (bytes / CAPSULE_UNIT) as u32;
@@ -71,21 +72,25 @@ impl Subsystem {
             .u8(260, 0x03) // one firmware slot, read only
             .u8(261, if is_discovery { 1 << 2 } else { 0x07 })
             .u8(262, ERRORS_MOST as u8 - 1)
-            .u16(320, 1) // keep alive in units of 100 ms
             .u8(512, 0x66)
             .u8(513, 0x44)
-            .u16(514, QUEUE_MOST)
-            .u32(536, 1 | 1 << 20) // SGLs, and offsets in capsules
-            .bytes(768, name.as_bytes())
-            .u32(1792, capsule(64 + IN_CAPSULE_MOST))
-            .u32(1796, 1)
-            .u8(1803, 1);
+            .bytes(768, name.as_bytes());
+        if kind == Kind::Pci {
+            page.u16(0, VENDOR).u16(2, VENDOR);
+        } else {
+            page.u16(320, 1) // keep alive in units of 100 ms
+                .u16(514, QUEUE_MOST)
+                .u32(536, 1 | 1 << 20) // SGLs, and offsets in capsules
+                .u32(1792, capsule(64 + IN_CAPSULE_MOST))
+                .u32(1796, 1)
+                .u8(1803, 1);
+        }
         if is_discovery {
             return page;
         }
         let namespaces = self.namespaces.len() as u32;
         let has_cache = self.namespaces.iter().any(|it| it.has_cache);
-        page.u8(76, 1 << 1) // several controllers at once
+        page.u8(76, is_shared(kind) << 1) // several controllers at once
             .u32(92, NOTICES)
             .u32(516, namespaces)
             .u16(520, COMMANDS)
@@ -157,10 +162,16 @@ fn zeros_based(blocks: u64) -> u16 {
     blocks.saturating_sub(1).min(u64::from(u16::MAX)) as u16
 }
 
-/// The page for namespaces of all command sets: they are shared, and ready.
-fn independent_page() -> Page {
+/// Whether hosts may reach a namespace through several controllers (CMIC, NMIC). Linux holds the commands of one that it may
+/// reach otherwise until the function is removed, also once that is dead: those of a PCI drive are to fail then.
+fn is_shared(kind: Kind) -> u8 {
+    u8::from(kind != Kind::Pci)
+}
+
+/// The page for namespaces of all command sets: they are ready.
+fn independent_page(shared: u8) -> Page {
     let mut page = Page::new(BYTES);
-    page.u8(1, SHARED).u8(14, 1);
+    page.u8(1, shared).u8(14, 1);
     page
 }
 
@@ -170,7 +181,7 @@ impl Namespace {
         (self.unit_bytes / self.block_bytes).clamp(1, 1 << 15) as u16
     }
 
-    fn page(&self) -> Page {
+    fn page(&self, shared: u8) -> Page {
         let mut page = Page::new(BYTES);
         let (capacity, preferred) = (self.capacity(), self.preferred_blocks());
         page.u64(0, self.blocks).u64(8, capacity).u64(16, capacity);
@@ -190,7 +201,7 @@ impl Namespace {
         }
         // Deallocated blocks read as zeroes; on a conventional drive zeroes are deallocated blocks.
         let deallocates = self.zones.is_none();
-        page.u8(30, SHARED)
+        page.u8(30, shared)
             .u8(33, 1 | if deallocates { 1 << 3 } else { 0 })
             .bytes(104, &self.guid)
             .u8(128 + 2, self.block_bytes.ilog2() as u8);
@@ -301,7 +312,7 @@ mod tests {
             Namespace { atomic, ..crate::sample::plain(4_096, 1_000) }
         };
         let fields = |it: &Namespace| {
-            let page = it.page().into_bytes();
+            let page = it.page(1).into_bytes();
             (page[24], [34, 36, 38, 40, 42, 44].map(|at| u16_at(&page, at)))
         };
         let plain = with(limit(8, 0), limit(4, 0), 0);

@@ -1,15 +1,16 @@
 //! Log pages (Base 2.0, 5.16; ZNS 4.1.4).
 
 use super::{Around, Done, OPCODES};
-use crate::events::{CHANGED_NAMESPACES, CHANGED_ZONES};
+use crate::controller::Kind;
+use crate::events::{CHANGED_NAMESPACES, CHANGED_ZONES, ERRORS};
 use crate::io::{NVM_OPCODES, ZNS_OPCODES};
+use crate::pci::QUEUE_OPCODES;
 use crate::status::Status;
 use crate::subsystem::{DISCOVERY_NQN, Subsystem};
 use crate::tcp::ADMIN_CAPSULE_MOST;
 use crate::wire::{Page, Sqe};
 
 const SUPPORTED: u8 = 0x00;
-const ERRORS: u8 = 0x01;
 pub(super) const HEALTH: u8 = 0x02;
 const FIRMWARE: u8 = 0x03;
 const EFFECTS: u8 = 0x05;
@@ -113,12 +114,17 @@ impl Subsystem {
         let (page, keep) = (cdw10 as u8, cdw10 & RETAIN != 0);
         let set = (sqe.cdw14.get() >> 24) as u8;
         let nsid = sqe.nsid.get();
-        let is_discovery = self.controller(controller)?.is_discovery;
+        let kind = self.controller(controller)?.kind;
+        let is_discovery = kind == Kind::Discovery;
         let page = match page {
             DISCOVERY if is_discovery => self.discovery_page(around),
             _ if is_discovery => return Err(Status::INVALID_LOG_PAGE),
             SUPPORTED => supported_page(),
-            ERRORS => self.error_page(controller)?,
+            ERRORS => {
+                let page = self.error_page(controller)?;
+                self.controller_mut(controller)?.events.errors_seen(keep);
+                page
+            }
             HEALTH => self.health_page(controller, nsid, around)?,
             FIRMWARE => {
                 let mut page = Page::new(512);
@@ -136,7 +142,7 @@ impl Subsystem {
                 }
                 page
             }
-            EFFECTS => effects_page(set)?,
+            EFFECTS => effects_page(set, kind)?,
             CHANGED_ZONES => {
                 self.namespace(nsid)?.zones.ok_or(Status::INVALID_LOG_PAGE)?;
                 let all = self.controller_mut(controller)?.events.changed_zones(nsid, keep);
@@ -213,9 +219,10 @@ fn supported_page() -> Page {
 }
 
 /// Commands of a command set, and what they do.
-fn effects_page(set: u8) -> Result<Page, Status> {
+fn effects_page(set: u8, kind: Kind) -> Result<Page, Status> {
     let mut page = Page::new(4_096);
-    for opcode in OPCODES {
+    let of_queues = if kind == Kind::Pci { &QUEUE_OPCODES[..] } else { &[] };
+    for &opcode in OPCODES.iter().chain(of_queues) {
         page.u32(usize::from(opcode) * 4, IS_SUPPORTED);
     }
     let mut support = |opcodes: &[u8]| {

@@ -99,7 +99,7 @@ impl Subsystem {
 
     fn answer(&mut self, controller: u16, sqe: &Sqe, data: &[u8], around: &Around) -> Done {
         self.ready(controller)?;
-        let is_discovery = self.controller(controller)?.is_discovery;
+        let is_discovery = self.controller(controller)?.is_discovery();
         match sqe.opcode {
             GET_LOG_PAGE => self.log_page(controller, sqe, around),
             IDENTIFY => self.identify(controller, sqe).map(|data| (0, data)),

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use leyden_nvme::tcp::{self, Fatal, Pdu, Terms};
 use leyden_nvme::wire::{SGL_IN_CAPSULE, SGL_TRANSPORT, Sqe};
-use leyden_nvme::{Answer, Around, Connected, FabricsCommand, Io, Status, TRANSFER_MOST, Transfer};
+use leyden_nvme::{Connected, FabricsCommand, Io, Status, TRANSFER_MOST, Transfer};
 
 use super::CutMode;
 use super::authentication::{Authentication, REQUIRED};
 use super::error::ConnectionError;
 use super::house::Shared;
-use super::reply::{Head, Replier};
+use super::io::Command;
+use super::reply::{Head, Replier, Tcp, Way as ReplyWay};
 use super::transfers::{Arrived, Coming, Transfers};
+use super::{admin, io};
 use crate::budget::COMMANDS_MOST;
 use crate::listen::Socket;
 use crate::negotiating::Negotiating;
@@ -26,10 +28,8 @@ const FABRICS: u8 = 0x7f;
 /// Kinds of fabrics commands that take data along.
 const CONNECT: u8 = 0x01;
 const AUTHENTICATION_SEND: u8 = 0x05;
-const FLUSH: u8 = 0x00;
 const COMPARE: u8 = 0x05;
 const VERIFY: u8 = 0x0c;
-const ALL: u32 = u32::MAX;
 /// Data that an admin command takes at most.
 const ADMIN_MOST: usize = 4_096;
 
@@ -61,15 +61,6 @@ pub(crate) struct Connection {
 pub(crate) struct Request {
     pdu: Pdu,
     reply_bytes: usize,
-}
-
-/// A command with its data, and who is told how it ends.
-pub(super) struct Command {
-    pub(super) sqe: Sqe,
-    /// The I/O command, on an I/O queue; parsed once, before its data comes.
-    pub(super) io: Option<Io>,
-    pub(super) data: Vec<u8>,
-    pub(super) replier: Replier,
 }
 
 impl Protocol for Connection {
@@ -259,15 +250,13 @@ impl Connection {
 
     fn replier(&self, sqe: Sqe, turn: &mut Turn<'_>) -> Replier {
         let way = self.way.as_ref().expect("a session that has begun");
+        let (out, socket, head) = (way.out.clone(), way.socket.clone(), Arc::clone(&self.head));
         Replier {
             shared: Arc::clone(&self.shared),
-            out: way.out.clone(),
-            socket: way.socket.clone(),
-            terms: self.terms,
             queue: self.queue.map(|(queue, _)| queue),
-            head: Arc::clone(&self.head),
             sqe,
             permit: turn.take_permit(),
+            way: ReplyWay::Tcp(Tcp { out, socket, terms: self.terms, head }),
         }
     }
 
@@ -330,7 +319,7 @@ impl Connection {
                 _ => Ok((0, None)),
             };
         }
-        let io = self.parse_io(sqe)?;
+        let io = io::parse(&self.shared, sqe)?;
         let bytes = match io.transfer() {
             Transfer::FromHost(bytes) if bytes == length => bytes,
             Transfer::AtLeast(bytes) if bytes <= length => length,
@@ -339,23 +328,6 @@ impl Connection {
             _ => return Err(Status::SGL_LENGTH),
         };
         Ok((bytes, Some(io)))
-    }
-
-    fn parse_io(&self, sqe: &Sqe) -> Result<Io, Status> {
-        if sqe.opcode == FLUSH && sqe.nsid.get() == ALL {
-            return Ok(Io::Flush { all: true });
-        }
-        self.namespace(sqe)?.parse(sqe)
-    }
-
-    /// How many drives there are.
-    pub(super) fn count(&self) -> usize {
-        self.shared.drives.len()
-    }
-
-    pub(super) fn namespace(&self, sqe: &Sqe) -> Result<&leyden_nvme::Namespace, Status> {
-        let index = sqe.nsid.get().checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
-        self.shared.namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)
     }
 
     /// Invites the host to send what there is room for. While data of others is to come, no room is waited for: that data
@@ -389,16 +361,11 @@ impl Connection {
         }
         match self.queue {
             None => command.replier.end(Status::SEQUENCE, 0),
-            Some((queue, _)) if queue.queue == 0 => self.admin(queue, command),
+            Some((queue, _)) if queue.queue == 0 => {
+                admin::carry_out(&self.shared, queue.controller, self.address, command);
+            }
             Some((queue, _)) => {
-                let state = self.shared.lock();
-                let controller = state.subsystem.controller(queue.controller);
-                let ready = controller.map(|it| (it.is_ready(), it.forces_unit_access()));
-                drop(state);
-                match (ready, command.io) {
-                    (Ok((true, fua)), Some(io)) => self.io(io, command, fua, turn),
-                    _ => command.replier.end(Status::SEQUENCE, 0),
-                }
+                io::carry_out(&self.shared, queue.controller, command, &mut turn.asks());
             }
         }
     }
@@ -447,8 +414,7 @@ impl Connection {
         let connected = state.subsystem.connect(&sqe.fabrics(), data, self.shared.now_ms());
         match connected {
             Ok(queue) => {
-                let (out, socket) = (replier.out.clone(), replier.socket.clone());
-                let number = state.register(queue, self.terms, out, socket, self.cuts);
+                let number = state.register(queue, replier.way.link(), self.cuts);
                 self.authentication = Authentication::of(&state, queue);
                 drop(state);
                 self.queue = Some((queue, number));
@@ -469,30 +435,6 @@ impl Connection {
     fn proved(&self) {
         if let Some((_, number)) = self.queue.filter(|_| self.authentication.is_done()) {
             self.shared.lock().proved(number);
-        }
-    }
-
-    fn admin(&self, queue: Connected, command: Command) {
-        let Command { sqe, data, replier, io: _ } = command;
-        if self.shared.is_dark() && matches!(self.shared.cut, CutMode::Hang | CutMode::Dead) {
-            return; // it never ends
-        }
-        let mut around = Around { now_ms: self.shared.now_ms(), ..Around::default() };
-        around.address = self.address;
-        if leyden_nvme::wants_health(&sqe) {
-            around.health = self.shared.health(); // asks the drives' threads
-        }
-        let mut state = self.shared.lock();
-        let answer = state.subsystem.admin(queue.controller, &sqe, &data, &around);
-        // Earlier events may answer a held request at once.
-        state.tell();
-        drop(state);
-        match answer {
-            Answer::Done { status, result, data } if status.is_success() => {
-                replier.data(data, result);
-            }
-            Answer::Done { status, .. } => replier.end(status, 0),
-            Answer::Held => {}
         }
     }
 }

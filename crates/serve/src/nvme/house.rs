@@ -1,12 +1,14 @@
 //! State shared by all connections of NVMe hosts: the subsystem, the drives, and the connected hosts.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use leyden_nvme::wire::Cqe;
-use leyden_nvme::{Connected, Health, Namespace, Subsystem, tcp};
+use leyden_nvme::wire::{Cqe, Sqe};
+use leyden_nvme::{Connected, Health, Namespace, Status, Subsystem, tcp};
 
+use super::pci::note::Note;
 use super::{CutMode, drives};
 use crate::clock::wall;
 use crate::listen::Socket;
@@ -16,13 +18,46 @@ use crate::session::{Encoded, Outbox};
 /// A connection that a host has made a queue of.
 struct Registered {
     queue: Connected,
-    terms: tcp::Terms,
-    out: Outbox,
-    socket: Socket,
+    link: Link,
     /// Power cuts before it began.
     cuts: u64,
     /// The time since when its host is to prove who it is.
     unproved: Option<Instant>,
+}
+
+/// The way to a host at any time.
+pub(super) enum Link {
+    /// Over a connection.
+    Tcp { terms: tcp::Terms, out: Outbox, socket: Socket },
+    /// By the worker of its function.
+    Pci(Sender<Note>),
+}
+
+impl Link {
+    /// The host's request for events is answered.
+    fn tell(&self, cid: u16, result: u64) {
+        match self {
+            Self::Tcp { terms, out, .. } => {
+                let cqe = Cqe { result: result.into(), cid: cid.into(), ..Cqe::default() };
+                out.send(Encoded::new(tcp::response(*terms, cqe), Vec::new()), None);
+            }
+            Self::Pci(to) => drop(to.send(Note::Event(cid, result))),
+        }
+    }
+
+    /// Ends it. A worker ends its connection.
+    fn close(&self) {
+        match self {
+            Self::Tcp { socket, .. } => socket.close(),
+            Self::Pci(to) => drop(to.send(Note::Stop)),
+        }
+    }
+
+    /// True if it ends when the power of a drive does. A client of vfio-user is only told that its device is gone: QEMU
+    /// aborts if the connection ends while messages are on their way.
+    const fn ends_with_power(&self) -> bool {
+        matches!(self, Self::Tcp { .. })
+    }
 }
 
 /// The subsystem, and its connections by a number of their own.
@@ -75,6 +110,12 @@ impl Shared {
         self.drives.iter().map(|drive| u64::from(drive.switched().div_ceil(2))).sum()
     }
 
+    /// The namespace of a command.
+    pub(super) fn namespace(&self, sqe: &Sqe) -> Result<&Namespace, Status> {
+        let index = sqe.nsid.get().checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
+        self.namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)
+    }
+
     /// How each drive is; `None` of one without power.
     pub(super) fn health(&self) -> Vec<Option<Health>> {
         let of = |drive: &Handle| {
@@ -86,33 +127,27 @@ impl Shared {
     /// Ends the connections that a power cut has found.
     pub(super) fn close_cut(&self) {
         let cuts = self.cuts();
-        for it in self.lock().connections.values().filter(|it| it.cuts < cuts) {
-            it.socket.close();
+        let is_meant = |it: &&Registered| it.cuts < cuts && it.link.ends_with_power();
+        for it in self.lock().connections.values().filter(is_meant) {
+            it.link.close();
         }
     }
 
     /// Ends all connections.
     pub(super) fn close_all(&self) {
         for it in self.lock().connections.values() {
-            it.socket.close();
+            it.link.close();
         }
     }
 }
 
 impl State {
     /// A connection has become a queue; its number.
-    pub(super) fn register(
-        &mut self,
-        queue: Connected,
-        terms: tcp::Terms,
-        out: Outbox,
-        socket: Socket,
-        cuts: u64,
-    ) -> u64 {
+    pub(super) fn register(&mut self, queue: Connected, link: Link, cuts: u64) -> u64 {
         self.next += 1;
-        let unproved = Some(wall());
-        let registered = Registered { queue, terms, out, socket, cuts, unproved };
-        self.connections.insert(self.next, registered);
+        // A client of vfio-user proves nothing: its socket is its owner's.
+        let unproved = matches!(link, Link::Tcp { .. }).then(wall);
+        self.connections.insert(self.next, Registered { queue, link, cuts, unproved });
         self.next
     }
 
@@ -128,7 +163,7 @@ impl State {
         let is_late =
             |it: &&Registered| it.unproved.is_some_and(|since| since.elapsed() > patience);
         let late = self.connections.values().filter(is_late);
-        late.inspect(|it| it.socket.close()).count()
+        late.inspect(|it| it.link.close()).count()
     }
 
     /// A connection has ended. With its admin queue a controller goes, and with that its other queues.
@@ -143,7 +178,7 @@ impl State {
     /// Ends the connections of a controller.
     pub(super) fn close(&self, controller: u16) {
         let of = self.connections.values().filter(|it| it.queue.controller == controller);
-        of.for_each(|it| it.socket.close());
+        of.for_each(|it| it.link.close());
     }
 
     /// Tells hosts that have asked for it what has happened.
@@ -151,8 +186,7 @@ impl State {
         let admin = self.connections.values().filter(|it| it.queue.queue == 0);
         for it in admin {
             while let Some((cid, result)) = self.subsystem.event(it.queue.controller) {
-                let cqe = Cqe { result: result.into(), cid: cid.into(), ..Cqe::default() };
-                it.out.send(Encoded::new(tcp::response(it.terms, cqe), Vec::new()), None);
+                it.link.tell(cid, result);
             }
         }
     }

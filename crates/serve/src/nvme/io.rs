@@ -3,13 +3,46 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leyden_image::{WriteFlags, ZoneAsk};
+use leyden_nvme::wire::Sqe;
 use leyden_nvme::{Io, Management, Report, Status};
 
-use super::connection::{Command, Connection};
 use super::drives;
+use super::house::Shared;
 use super::reply::Replier;
 use crate::ask::{Answer, Ask, Failure};
-use crate::session::Turn;
+use crate::session::Asks;
+
+const FLUSH: u8 = 0x00;
+const ALL: u32 = u32::MAX;
+
+/// A command with its data, and who is told how it ends.
+pub(super) struct Command {
+    pub(super) sqe: Sqe,
+    /// The I/O command, on an I/O queue; parsed once, before its data comes.
+    pub(super) io: Option<Io>,
+    pub(super) data: Vec<u8>,
+    pub(super) replier: Replier,
+}
+
+/// The command in an entry of an I/O queue.
+pub(super) fn parse(shared: &Shared, sqe: &Sqe) -> Result<Io, Status> {
+    if sqe.opcode == FLUSH && sqe.nsid.get() == ALL {
+        return Ok(Io::Flush { all: true });
+    }
+    shared.namespace(sqe)?.parse(sqe)
+}
+
+/// Asks drives for a command of an I/O queue of `controller`, if that takes commands.
+pub(super) fn carry_out(shared: &Shared, controller: u16, command: Command, asks: &mut Asks<'_>) {
+    let state = shared.lock();
+    let of = state.subsystem.controller(controller);
+    let ready = of.map(|it| (it.is_ready(), it.forces_unit_access()));
+    drop(state);
+    match (ready, command.io) {
+        (Ok((true, fua)), Some(io)) => ask(shared, io, command, fua, asks),
+        _ => command.replier.end(Status::SEQUENCE, 0),
+    }
+}
 
 /// The end of a command that asks for several things: when all of them have ended, as the first that failed.
 struct Joined(Mutex<Join>);
@@ -45,88 +78,80 @@ impl Joined {
     }
 }
 
-impl Connection {
-    /// Asks drives for `io`, which `command` says. With `force` each write is to be durable when it ends.
-    pub(super) fn io(&self, io: Io, command: Command, force: bool, turn: &mut Turn<'_>) {
-        let Command { sqe, data, replier, .. } = command;
-        if io == (Io::Flush { all: true }) {
-            return Self::each(replier, turn, (0..self.count()).map(|drive| (drive, Ask::Flush)));
-        }
-        let namespace = match self.namespace(&sqe) {
-            Ok(namespace) => namespace,
-            Err(status) => return replier.end(status, 0),
-        };
-        let drive = sqe.nsid.get() as usize - 1;
-        let flags = |fua, plp| WriteFlags { fua: fua || force, plp };
-        let ask = match io {
-            Io::Flush { .. } => Ask::Flush,
-            Io::Read(lba, sectors) => Ask::Read(lba, sectors),
-            Io::Write { lba, fua, plp, .. } => Ask::Write(lba, data, flags(fua, plp)),
-            Io::Append { lba, fua, plp, .. } => Ask::Append(lba, data, flags(fua, plp)),
-            Io::WriteZeroes { lba, sectors, fua } => Ask::WriteZeroes(lba, sectors, fua || force),
-            Io::Zone(Management { action, lba, all, zrwa }) => {
-                Ask::Zone(ZoneAsk { action, lba, all, zrwa })
-            }
-            Io::Compare(lba, sectors) => {
-                return turn.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
-                    Answer::Data(found) if found == data => replier.end(Status::SUCCESS, 0),
-                    Answer::Data(_) => replier.end(Status::COMPARE_FAILURE, 0),
-                    other => replier.answer(other),
-                });
-            }
-            Io::Verify(lba, sectors) => {
-                return turn.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
-                    Answer::Data(_) => replier.end(Status::SUCCESS, 0),
-                    other => replier.answer(other),
-                });
-            }
-            Io::Dsm { count, deallocate } => {
-                return match namespace.ranges(&data, count) {
-                    Ok(ranges) if deallocate => {
-                        let trims = ranges.into_iter();
-                        let trim = |(lba, sectors)| (drive, Ask::Trim(lba, sectors));
-                        Self::each(replier, turn, trims.map(trim));
-                    }
-                    // Other attributes are advice.
-                    Ok(_) => replier.end(Status::SUCCESS, 0),
-                    Err(status) => replier.end(status, 0),
-                };
-            }
-            Io::Report(report) => {
-                let block_bytes = namespace.block_bytes;
-                return Self::report(report, block_bytes, drive, replier, turn);
-            }
-        };
-        turn.push(drive, ask, move |answer| replier.answer(answer));
+/// Asks drives for `io`, which `command` says. With `force` each write is to be durable when it ends.
+fn ask(shared: &Shared, io: Io, command: Command, force: bool, asks: &mut Asks<'_>) {
+    let Command { sqe, data, replier, .. } = command;
+    if io == (Io::Flush { all: true }) {
+        return each(replier, asks, (0..shared.drives.len()).map(|drive| (drive, Ask::Flush)));
     }
+    let namespace = match shared.namespace(&sqe) {
+        Ok(namespace) => namespace,
+        Err(status) => return replier.end(status, 0),
+    };
+    let drive = sqe.nsid.get() as usize - 1;
+    let flags = |fua, plp| WriteFlags { fua: fua || force, plp };
+    let ask = match io {
+        Io::Flush { .. } => Ask::Flush,
+        Io::Read(lba, sectors) => Ask::Read(lba, sectors),
+        Io::Write { lba, fua, plp, .. } => Ask::Write(lba, data, flags(fua, plp)),
+        Io::Append { lba, fua, plp, .. } => Ask::Append(lba, data, flags(fua, plp)),
+        Io::WriteZeroes { lba, sectors, fua } => Ask::WriteZeroes(lba, sectors, fua || force),
+        Io::Zone(Management { action, lba, all, zrwa }) => {
+            Ask::Zone(ZoneAsk { action, lba, all, zrwa })
+        }
+        Io::Compare(lba, sectors) => {
+            return asks.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
+                Answer::Data(found) if found == data => replier.end(Status::SUCCESS, 0),
+                Answer::Data(_) => replier.end(Status::COMPARE_FAILURE, 0),
+                other => replier.answer(other),
+            });
+        }
+        Io::Verify(lba, sectors) => {
+            return asks.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
+                Answer::Data(_) => replier.end(Status::SUCCESS, 0),
+                other => replier.answer(other),
+            });
+        }
+        Io::Dsm { count, deallocate } => {
+            return match namespace.ranges(&data, count) {
+                Ok(ranges) if deallocate => {
+                    let trims = ranges.into_iter();
+                    let trim = |(lba, sectors)| (drive, Ask::Trim(lba, sectors));
+                    each(replier, asks, trims.map(trim));
+                }
+                // Other attributes are advice.
+                Ok(_) => replier.end(Status::SUCCESS, 0),
+                Err(status) => replier.end(status, 0),
+            };
+        }
+        Io::Report(asked) => {
+            let block_bytes = namespace.block_bytes;
+            return report(asked, block_bytes, drive, replier, asks);
+        }
+    };
+    asks.push(drive, ask, move |answer| replier.answer(answer));
+}
 
-    /// Asks for all of these; the command ends when all of them have.
-    fn each(replier: Replier, turn: &mut Turn<'_>, asks: impl Iterator<Item = (usize, Ask)>) {
-        let asks: Vec<_> = asks.collect();
-        if asks.is_empty() {
-            return replier.end(Status::SUCCESS, 0);
-        }
-        let joined = Joined::new(replier, asks.len());
-        for (drive, ask) in asks {
-            let joined = Arc::clone(&joined);
-            turn.push(drive, ask, move |answer| joined.ended(&answer));
-        }
+/// Asks for all of these; the command ends when all of them have.
+fn each(replier: Replier, asks: &mut Asks<'_>, all: impl Iterator<Item = (usize, Ask)>) {
+    let all: Vec<_> = all.collect();
+    if all.is_empty() {
+        return replier.end(Status::SUCCESS, 0);
     }
+    let joined = Joined::new(replier, all.len());
+    for (drive, ask) in all {
+        let joined = Arc::clone(&joined);
+        asks.push(drive, ask, move |answer| joined.ended(&answer));
+    }
+}
 
-    /// All zones from the one asked for on are asked for: which of them match is only seen then.
-    fn report(
-        report: Report,
-        block_bytes: u32,
-        drive: usize,
-        replier: Replier,
-        turn: &mut Turn<'_>,
-    ) {
-        turn.push(drive, Ask::Zones(report.lba, u32::MAX), move |answer| match answer {
-            Answer::Zones(lines) => {
-                let zones = lines.iter().map(|line| drives::zone(line, block_bytes));
-                replier.data(leyden_nvme::report(&report, zones), 0);
-            }
-            other => replier.answer(other),
-        });
-    }
+/// All zones from the one asked for on are asked for: which of them match is only seen then.
+fn report(asked: Report, block_bytes: u32, drive: usize, replier: Replier, asks: &mut Asks<'_>) {
+    asks.push(drive, Ask::Zones(asked.lba, u32::MAX), move |answer| match answer {
+        Answer::Zones(lines) => {
+            let zones = lines.iter().map(|line| drives::zone(line, block_bytes));
+            replier.data(leyden_nvme::report(&asked, zones), 0);
+        }
+        other => replier.answer(other),
+    });
 }

@@ -1,13 +1,15 @@
-//! The front end for NVMe hosts over TCP: all drives of a server as one subsystem.
+//! The front end for NVMe hosts over TCP and vfio-user: all drives of a server as one subsystem.
 //!
-//! **What lives here**: connections and what they hold ([`connection`]), hosts that prove who they are ([`authentication`]), what commands ask of drives ([`io`]), how a host
-//! sees a power cut ([`CutMode`]), and what happens unasked ([`keeper`]). **What doesn't**: what bytes and commands mean
+//! **What lives here**: connections and what they hold ([`connection`]), PCI functions of virtual machines ([`pci`]), hosts that
+//! prove who they are ([`authentication`]), what commands ask of drives ([`io`]) and of the subsystem ([`admin`]), how a host sees a
+//! power cut ([`CutMode`]), and what happens unasked ([`keeper`]). **What doesn't**: what bytes and commands mean
 //! (`leyden-nvme`).
 //!
 //! **Invariants**
 //! - Each command ends once, or its connection does; but for those that a power cut is to leave without an end.
 //! - Nobody waits for a drive's thread while the subsystem is locked: drives' threads lock it.
 
+mod admin;
 mod authentication;
 mod connection;
 mod drives;
@@ -15,6 +17,7 @@ mod error;
 mod house;
 mod io;
 mod keeper;
+mod pci;
 mod reply;
 mod transfers;
 
@@ -28,19 +31,22 @@ use thiserror::Error;
 
 use crate::listen::{Access, Bell, Listen, Listener};
 use crate::owner::Handle;
-use crate::server::{House, ServeError, Server, thread};
+use crate::server::{House, Logged, ServeError, Server, thread};
 pub(crate) use connection::Connection;
 pub(crate) use house::Shared;
+pub(crate) use pci::serve;
 
 /// How a host sees that the power of a drive is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum CutMode {
-    /// Its connections end, and none is accepted while no drive has power: a box whose power is gone.
+    /// Its connections end, and none is accepted while no drive has power: a box whose power is gone. Over vfio-user as
+    /// `Dead`.
     #[default]
     Lost,
     /// Connections stay, and commands never end.
     Hang,
-    /// As `Hang`, and once no drive has power, properties read as all ones: a device that was pulled out.
+    /// As `Hang`, and once no drive has power, properties read as all ones: a device that was pulled out. A PCI function
+    /// forgets its queues with that.
     Dead,
     /// Commands end with a status: Commands Aborted due to Power Loss, then Namespace Not Ready.
     Error,
@@ -49,8 +55,10 @@ pub enum CutMode {
 /// How NVMe hosts find drives.
 #[derive(Clone, Debug)]
 pub struct NvmeOptions {
-    /// Where.
+    /// Where: over TCP, or by vfio-user at sockets in the file system.
     pub listen: Vec<Listen>,
+    /// The users that may connect to these sockets.
+    pub access: Access,
     /// The subsystem's name; `None` for one made of the first drive's.
     pub name: Option<String>,
     /// Names of hosts that may connect; all if there are none.
@@ -124,11 +132,19 @@ impl Nvme {
         let mut nvme = Self { shared, name, addresses, bells, doors, closing };
         for listen in &options.listen {
             let at = |error| ServeError::Listen(listen.to_string(), error);
-            let listener = Listener::bind(listen, Access::default()).map_err(at)?;
+            let listener = Listener::bind(listen, options.access).map_err(at)?;
             nvme.addresses.push(listener.address().map_err(at)?);
             nvme.bells.push(listener.bell().map_err(at)?);
             let shared = Arc::clone(&nvme.shared);
-            nvme.doors.push(house.open::<Connection>("NVMe host", listener, shared)?);
+            nvme.doors.push(match listen {
+                Listen::Tcp(_) => house.open::<Connection>("NVMe host", listener, shared)?,
+                Listen::Unix(_) => {
+                    let logged = Logged { what: "client of vfio-user", is_brief: false };
+                    house.open_with(logged, listener, move |socket, guest, budget| {
+                        serve(socket, &shared, guest, budget)
+                    })?
+                }
+            });
         }
         let (kept, shut) = (Arc::clone(&nvme.shared), Arc::clone(&nvme.closing));
         nvme.doors.push(thread("keeper", move || keeper::keep(&kept, &shut))?);

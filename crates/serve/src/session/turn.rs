@@ -46,6 +46,30 @@ impl Outbox {
     }
 }
 
+/// The way to drives, whose requests are handed over together.
+pub(crate) struct Asks<'a> {
+    batches: &'a mut [Batch],
+    came_in: Instant,
+}
+
+impl<'a> Asks<'a> {
+    /// The batches of the drives, for requests that have come in then.
+    pub(crate) const fn new(batches: &'a mut [Batch], came_in: Instant) -> Self {
+        Self { batches, came_in }
+    }
+
+    /// Asks a drive; `reply` hears the answer.
+    pub(crate) fn push(
+        &mut self,
+        drive: usize,
+        ask: Ask,
+        reply: impl FnOnce(Answer) + Send + 'static,
+    ) {
+        self.batches[drive].came_in(self.came_in);
+        self.batches[drive].push(ask, reply);
+    }
+}
+
 /// A request that has come in whole, and all that it takes to answer it.
 pub(crate) struct Turn<'a> {
     /// Its permit; `None` if one was taken before.
@@ -69,14 +93,13 @@ impl Turn<'_> {
     }
 
     /// Asks a drive; `reply` hears the answer.
-    pub(crate) fn push(
-        &mut self,
-        drive: usize,
-        ask: Ask,
-        reply: impl FnOnce(Answer) + Send + 'static,
-    ) {
-        self.batches[drive].came_in(self.came_in);
-        self.batches[drive].push(ask, reply);
+    fn push(&mut self, drive: usize, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
+        self.asks().push(drive, ask, reply);
+    }
+
+    /// The way to the drives.
+    pub(crate) const fn asks(&mut self) -> Asks<'_> {
+        Asks::new(self.batches, self.came_in)
     }
 
     /// Answers at once.

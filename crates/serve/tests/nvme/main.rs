@@ -1,4 +1,4 @@
-//! Drives as NVMe/TCP hosts find them: discovery, queues, data of all sizes with all digests, zones, power cuts, commands
+//! Drives as NVMe hosts find them, over TCP and as a PCI function: discovery, queues, data of all sizes with all digests, zones, power cuts, commands
 //! that are made to fail, and hosts that misbehave.
 
 mod atomic;
@@ -6,6 +6,9 @@ mod authentication;
 mod cuts;
 mod host;
 mod hostile;
+mod machine;
+mod pci;
+mod pci_hostile;
 mod speed;
 mod zones;
 
@@ -18,8 +21,8 @@ use leyden_buffer::Region;
 use leyden_device::{AtomicConfig, Config};
 use leyden_image::{Drive, ImageConfig};
 use leyden_serve::{
-    ControlAnswer, ControlAsk, CutMode, HostSecrets, Lies, Limits, Listen, Nvme, NvmeOptions, Pace,
-    Server, ServerOptions, StatusReport, control,
+    Access, ControlAnswer, ControlAsk, CutMode, HostSecrets, Lies, Limits, Listen, Nvme,
+    NvmeOptions, Pace, Server, ServerOptions, StatusReport, control,
 };
 use leyden_sim::{Bytes, Ratio, Rng};
 
@@ -106,7 +109,11 @@ impl Served {
         };
         let servers = vec![serve(false), serve(true)];
         let nvme = NvmeOptions {
-            listen: vec![Listen::Tcp("127.0.0.1:0".to_owned())],
+            listen: vec![
+                Listen::Tcp("127.0.0.1:0".to_owned()),
+                Listen::Unix(folder.path().join("vfio.sock")),
+            ],
+            access: Access::default(),
             name: Some(NAME.to_owned()),
             hosts: options.hosts,
             secrets: options.secrets,
@@ -125,6 +132,11 @@ impl Served {
 
     pub(crate) fn host(&self, queues: u16, digests: Digests) -> Host {
         Host::connect(self.at(), &Connect::admin(NAME), queues, digests)
+    }
+
+    /// The socket of virtual machines.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("vfio.sock")
     }
 
     fn image(&self, nsid: u32) -> PathBuf {

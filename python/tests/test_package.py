@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-import multiprocessing
 import os
 import signal
 import subprocess

@@ -32,6 +32,7 @@ mod negotiating;
 mod nvme;
 mod owner;
 mod programs;
+mod random;
 mod remote;
 mod server;
 mod session;

@@ -57,7 +57,7 @@ pub enum HttpError {
     #[error("a drive has ended")]
     Gone,
     /// The system has no random numbers.
-    #[error("no token can be made: /dev/urandom cannot be read")]
+    #[error("no token can be made: the kernel gives no random bytes")]
     Token(#[source] std::io::Error),
 }
 

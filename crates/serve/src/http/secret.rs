@@ -1,13 +1,11 @@
 //! Random texts that nobody can guess.
 
 use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 /// 128 bits as 32 digits.
 pub(super) fn random() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    let bytes = crate::random::bytes::<16>()?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}"); // writing to a string does not fail
         text

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use leyden_nvme::{Connected, Entropy, Exchange, Status, Wrong};
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::house::State;
 use super::reply::Replier;
+use crate::random;
 
 /// A host has proved who it is within this time, or goes: a slow one reckons with 8,192 bits.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
@@ -73,13 +73,9 @@ impl Authentication {
     }
 }
 
-/// Random bytes of the kernel.
+/// Fresh chance for one exchange.
 fn entropy() -> std::io::Result<Entropy> {
-    let mut bytes = [0; 132];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += getrandom(&mut bytes[filled..], GetRandomFlags::empty())?;
-    }
+    let bytes = random::bytes::<132>()?;
     let (challenge, rest) = bytes.split_first_chunk::<64>().expect("132 bytes");
     let (exponent, rest) = rest.split_first_chunk::<64>().expect("68 bytes");
     let sequence = u32::from_le_bytes(*rest.first_chunk().expect("4 bytes")).max(1);

@@ -198,36 +198,66 @@ fn a_drive_that_is_saved_keeps_its_promise() {
     assert!(whole > 0, "some cut leaves it");
 }
 
-/// A write whose units lie in two mapping pages, one of which a dump saves for a trim of another unit. The page of data that is
-/// under way at the cut comes to its end: the mapping page must know of it, or it would hide half.
+/// A new write whose units lie in two mapping pages, one of which a dump saves for a trim of another unit. The page of data that
+/// is under way at the cut comes to its end: the mapping page must know of it, or it would hide half, as if it were trimmed.
 #[test]
 fn a_dumped_mapping_page_hides_no_part() {
     let mut config = config(Region::None, table(16));
     config.ftl.map.protection = leyden_ftl::map::ProtectionConfig::by_name("none").unwrap();
     config.ftl.map.entries_per_page = Some(16);
     let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
-    write(&mut ssd, 0, 14, 1);
-    write(&mut ssd, 14, 4, 1);
-    run(&mut ssd, None);
-    ssd.submit(ssd.now(), Command::flush());
-    run(&mut ssd, None);
-    assert_eq!(left(&ssd, 18), [1; 18]);
-    let mut cuts = 0;
-    for round in 2..16 {
-        write(&mut ssd, 14, 4, round);
+    let (mut lost, mut kept) = (0, 0);
+    for round in 0..12 {
+        let first = 32 * round;
+        write(&mut ssd, first, 1, 1);
+        ssd.submit(ssd.now(), Command::flush());
+        run(&mut ssd, None);
+        write(&mut ssd, first + 14, 4, 2);
         run(&mut ssd, None);
         // Its page is under way when the trim makes the first mapping page dirty.
         ssd.submit(ssd.now(), Command::flush());
-        ssd.submit(ssd.now(), Command::trim(Lba((round - 2) * UNIT), UNIT as u32));
+        ssd.submit(ssd.now(), Command::trim(Lba(first * UNIT), UNIT as u32));
         loop {
-            let found = &left(&ssd, 18)[14..];
+            let found = &left(&ssd, first + 18)[first as usize + 14..];
             assert!(found.iter().all(|it| *it == found[0]), "round {round}: {found:?}");
-            cuts += 1;
+            *if found[0] == 2 { &mut kept } else { &mut lost } += 1;
             let Some(next) = ssd.next_event() else { break };
             ssd.advance(next, &mut Vec::new());
         }
     }
-    assert!(cuts > 40, "{cuts}");
+    assert!(lost > 10 && kept > 10, "{lost} cuts lose it, {kept} leave it");
+}
+
+/// A program fails while a unit of its group is written again: none of the group is left to the newer write, or a cut would find
+/// the others beside something older.
+#[test]
+fn a_write_over_a_group_under_way_takes_no_part_of_it() {
+    let mut config = config(Region::None, table(16));
+    config.nand.faults.program_failures = Ratio::from_percent(30);
+    let mut failures = 0;
+    for seed in 0..24 {
+        let mut ssd = Ssd::<Stamp>::new(&config, seed).unwrap();
+        for round in 0..6 {
+            let stamp = 2 * round + 1;
+            write(&mut ssd, 0, 4, stamp);
+            ssd.submit(ssd.now(), Command::flush());
+            for step in 0.. {
+                if step == 1 + round % 3 {
+                    write(&mut ssd, seed % 4, 1, stamp + 1);
+                }
+                let found = left(&ssd, 4);
+                let others: Vec<u64> =
+                    (0..4).filter(|&at| at != seed % 4).map(|at| found[at as usize]).collect();
+                let again = found[(seed % 4) as usize];
+                assert!(others.iter().all(|it| *it == others[0]), "seed {seed}: {found:?}");
+                assert!(again >= others[0], "seed {seed}, round {round}: {found:?}");
+                let Some(next) = ssd.next_event() else { break };
+                ssd.advance(next, &mut Vec::new());
+            }
+        }
+        failures += ssd.stats().ftl.program_failures;
+    }
+    assert!(failures > 20, "{failures} programs failed");
 }
 
 /// A trim takes a unit out of a write that waits, or is on its way: a cut then leaves the others together, and of that unit

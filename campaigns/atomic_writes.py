@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Databases without their own protection against torn pages, on drives with and without atomic writes.
+
+    campaigns/atomic_writes.py --leyden target/release/leyden --states 2000 --record atomic.json [ENGINE...]
+    campaigns/atomic_writes.py --show docs/evidence/atomic-writes.json
+
+InnoDB runs without doublewrite, PostgreSQL with full_page_writes=off, SQLite as it comes. Each is recorded on ext4 on a drive
+that keeps or loses units of 4 KiB (plain), and on one with NAWUPF = 16 KiB (atomic); power is cut at moments of the recording,
+in states that the contract of a volatile cache allows. Prints a table of Markdown. What is not installed is named and left
+out. Takes root, /dev/fuse and loop devices.
+
+`setup`, `work` and `check ENGINE PAGE` are for the crash test itself. The check of InnoDB compares the checksums of all pages as
+the cut left them; the server recovers where one is wrong, and at every 50th state.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
+DRIVES = {"plain": [], "atomic": ["--set", "device.atomic.nawupf=16 KiB"]}
+# Pages are written all the time, and not when a checkpoint is due.
+EAGER = ["--skip-innodb-doublewrite", "--innodb-max-dirty-pages-pct=0", "--innodb-max-dirty-pages-pct-lwm=0",
+         "--innodb-io-capacity=4000", "--innodb-buffer-pool-size=24M"]
+RECOVER_EVERY = 50
+# An engine, what it runs without, and its page sizes.
+ENGINES = {
+    "InnoDB": ("doublewrite", [4096, 8192, 16384]),
+    "PostgreSQL": ("full_page_writes", [8192]),
+    "SQLite": ("nothing (write-ahead log)", [4096, 8192, 16384]),
+}
+
+
+def kit(folder: str, name: str) -> Any:
+    sys.path.insert(0, os.path.join(SCRIPTS, folder))
+    return importlib.import_module(name)
+
+
+class InnoDB:
+    """MariaDB by the scripts of the crash test, with a table whose pages are written over."""
+
+    def __init__(self, page: int) -> None:
+        self.kit = kit("mariadb", "mariadb")
+        self.install = [f"--innodb-page-size={page}", *self.kit.SERVER[-2:]]
+        self.kit.SERVER += [f"--innodb-page-size={page}", *EAGER]
+
+    def setup(self) -> None:
+        done = subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={self.kit.DATA}", "--user=root", "--skip-test-db",
+                               "--auth-root-authentication-method=normal", *self.install], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stderr or done.stdout)
+        version = subprocess.run(["mariadbd", "--version"], capture_output=True, text=True).stdout.split()
+        print("version", version[2])
+        server = self.kit.start() or sys.exit(self.kit.last_words())
+        self.kit.sql("create database d; create table d.t(id int primary key, number int, pad varchar(400)) engine=innodb; "
+                     "create table d.counter(value int) engine=innodb; insert into d.counter values (0); "
+                     "create table d.wide(id int primary key, n int, pad varchar(700)) engine=innodb; "
+                     "insert into d.wide with recursive s(i) as (select 1 union all select i + 1 from s where i < 1000) "
+                     "select i, 0, repeat('x', 600) from s")
+        server.terminate()
+        server.wait()
+
+    def work(self) -> None:
+        self.kit.start() or sys.exit(self.kit.last_words())
+        client = subprocess.Popen([*self.kit.CLIENT, "d"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert client.stdin and client.stdout
+        with open(os.environ["LEYDEN_ACK"], "w", buffering=1) as acks:
+            for number in range(1, 121):
+                rows = ", ".join(f"({number * 3 + row}, {number}, repeat('x', 300))" for row in range(3))
+                ids = ", ".join(str(1 + (number * 7919 + step * 104729) % 1000) for step in range(8))
+                client.stdin.write(f"begin; insert into t values {rows}; update counter set value = {number}; "
+                                   f"update wide set n = {number} where id in ({ids}); commit; select {number};\n")
+                client.stdin.flush()
+                if client.stdout.readline().strip() != str(number):
+                    sys.exit("the client has ended")
+                acks.write(f"ack {number}\n")
+        os._exit(0)
+
+    def has_torn_pages(self) -> bool:
+        files = [os.path.join(self.kit.DATA, "ibdata1")]
+        files += [os.path.join(self.kit.DATA, "d", name) for name in ("t.ibd", "wide.ibd", "counter.ibd")]
+        return any(subprocess.run(["innochecksum", file], capture_output=True).returncode != 0 for file in files)
+
+    def verdict(self, number: int) -> str:
+        if number % RECOVER_EVERY and not self.has_torn_pages():
+            return "ok"
+        said: str = self.kit.verdict()
+        return said
+
+
+class PostgreSQL:
+    def __init__(self, _: int) -> None:
+        self.kit = kit("postgresql", "postgres")
+
+    def setup(self) -> None:
+        self.kit.setup("full_page_writes=off")
+
+    def work(self) -> None:
+        self.kit.work(600)
+
+    def verdict(self, _: int) -> str:
+        said: str = self.kit.verdict()
+        return said
+
+
+class SQLite:
+    def __init__(self, page: int) -> None:
+        self.kit, self.page = kit("sqlite", "sqlite"), page
+
+    def setup(self) -> None:
+        db = self.kit.sqlite3.connect(self.kit.PATH)
+        db.execute(f"pragma page_size={self.page}")
+        db.execute("vacuum")
+        db.close()
+        self.kit.setup("WAL", "FULL")
+
+    def work(self) -> None:
+        self.kit.work("WAL", "FULL", 300)
+
+    def verdict(self, _: int) -> str:
+        said: str = self.kit.verdict()
+        return said
+
+
+@dataclass
+class Result:
+    engine: str
+    version: str
+    without: str
+    page: int
+    drive: str
+    promises: int
+    states: int
+    damaged: int
+    lost: int
+    first: str
+    control: str
+
+
+def tried(args: argparse.Namespace, engine: str, page: int, drive: str, folder: str) -> Result | str:
+    """What came of a row; the reason if it cannot be run."""
+    me = f"exec {sys.executable} {os.path.abspath(__file__)}"
+    out = os.path.join(folder, "crash")
+    command = [args.leyden, "--quiet", "crashtest", "devices/tlc-datacenter", "--set", "device.buffer.region=none", "--fs", "ext4",
+               "--size", "256 MiB", *DRIVES[drive],
+               *(f"--{what}={me} {what} {engine} {page}" for what in ("setup", "work", "check")), "--check-server",
+               "--states", str(args.states), "--seed", str(args.seed), "--timeout", "120 s", "--out", out, "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode not in (0, 1, 6) or not done.stdout:
+        return (done.stderr.strip().splitlines() or ["it says nothing"])[-1].strip()
+    summary = json.loads(done.stdout)
+    with open(os.path.join(out, "work.log"), errors="replace") as log:
+        versions = [line.split()[-1] if engine == "InnoDB" else line.split(maxsplit=1)[1].strip()
+                    for line in log if line.startswith("version ")]
+    model, control = summary["models"][0], summary["control"]
+    counts = model["verdicts"]
+    damaged = sum(count for verdict, count in counts.items() if verdict not in ("held", "skipped", "lost"))
+    first = next((str(finding["said"]).splitlines()[0] for finding in model["findings"] if finding.get("said")), "")
+    noticed = sum(count for verdict, count in control["verdicts"].items() if verdict not in ("held", "skipped"))
+    return Result(engine, ", ".join(versions), ENGINES[engine][0], page, drive, summary["acks"], model["states"], damaged,
+                  counts.get("lost", 0), first, f"{noticed} of {control['states']}")
+
+
+def print_table(results: list[Result]) -> None:
+    print("\n| engine, without | page | drive | promises | states | damaged | lost | first damage |\n|---|---|---|---|---|---|---|---|")
+    for it in results:
+        first = it.first.replace("|", "\\|")[:90]
+        print(f"| {it.engine} {it.version}, {it.without} | {it.page // 1024} KiB | {it.drive} | {it.promises} | {it.states} | "
+              f"{it.damaged} | {it.lost} | {first} |")
+
+
+def campaign() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="InnoDB, PostgreSQL, SQLite; all if not given")
+    parser.add_argument("--leyden", default="target/release/leyden")
+    parser.add_argument("--states", type=int, default=2000, help="of each row")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", help="keep the results as JSON in this new file")
+    parser.add_argument("--show", metavar="RECORD", help="print the table of a record, and run nothing")
+    args = parser.parse_args()
+    if args.show:
+        with open(args.show) as record:
+            return print_table([Result(**result) for result in json.load(record)])
+    args.leyden = os.path.abspath(args.leyden)
+    doctor = subprocess.run([args.leyden, "crashtest", "doctor"], capture_output=True, text=True)
+    if doctor.returncode != 0:
+        print(doctor.stderr.strip(), file=sys.stderr)
+        sys.exit(77)
+    wanted = [name.lower() for name in args.engines]
+    rows = [(engine, page, drive) for engine, (_, pages) in ENGINES.items() for page in pages for drive in DRIVES
+            if not wanted or engine.lower() in wanted]
+    results: list[Result] = []
+    for engine, page, drive in rows:
+        folder = tempfile.mkdtemp(prefix="leyden-atomic-")
+        os.chmod(folder, 0o755)  # PostgreSQL runs as another user, who must get there
+        try:
+            result = tried(args, engine, page, drive, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(result, str):
+            print(f"left out: {engine}, {page}, {drive}: {result}", file=sys.stderr, flush=True)
+            continue
+        print(f"{engine}, {page}, {drive}: {result.damaged} damaged, {result.lost} lost of {result.states}", file=sys.stderr,
+              flush=True)
+        results.append(result)
+    print_table(results)
+    if args.record:
+        with open(args.record, "x") as record:
+            json.dump([asdict(result) for result in results], record, indent=1)
+            record.write("\n")
+
+
+def main() -> None:
+    match sys.argv[1:]:
+        case [("setup" | "work" | "check") as what, engine, page]:
+            of = {"InnoDB": InnoDB, "PostgreSQL": PostgreSQL, "SQLite": SQLite}[engine](int(page))
+            if what == "check":
+                for number, _ in enumerate(sys.stdin):
+                    print(of.verdict(number), flush=True)
+            else:
+                getattr(of, what)()
+        case _:
+            campaign()
+
+
+if __name__ == "__main__":
+    main()

@@ -15,7 +15,7 @@ use super::{Cut, Mix, Options, Round, Verify, Work};
 use crate::traced::Grain;
 
 /// Changes whenever the same seed draws other options, so that campaigns are not mixed up.
-pub(crate) const DRAW_VERSION: u32 = 13;
+pub(crate) const DRAW_VERSION: u32 = 14;
 
 /// These seeds draw drives with atomic writes only.
 const ATOMIC: std::ops::Range<u64> = 1_000_000_000..2_000_000_000;

@@ -26,9 +26,9 @@ from typing import Any
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
 DRIVES = {"plain": [], "atomic": ["--set", "device.atomic.nawupf=16 KiB"]}
-# Pages are written all the time, and not when a checkpoint is due.
-EAGER = ["--skip-innodb-doublewrite", "--innodb-max-dirty-pages-pct=0", "--innodb-max-dirty-pages-pct-lwm=0",
-         "--innodb-io-capacity=4000", "--innodb-buffer-pool-size=24M"]
+WITHOUT = ["--skip-innodb-doublewrite", "--innodb-buffer-pool-size=24M"]
+# Transactions between two moments at which InnoDB writes the pages of its tables over.
+WRITE_EVERY = 10
 RECOVER_EVERY = 50
 # An engine, what it runs without, and its page sizes.
 ENGINES = {
@@ -49,7 +49,7 @@ class InnoDB:
     def __init__(self, page: int) -> None:
         self.kit = kit("mariadb", "mariadb")
         self.install = [f"--innodb-page-size={page}", *self.kit.SERVER[-2:]]
-        self.kit.SERVER += [f"--innodb-page-size={page}", *EAGER]
+        self.kit.SERVER += [f"--innodb-page-size={page}", *WITHOUT]
 
     def setup(self) -> None:
         done = subprocess.run(["mariadb-install-db", "--no-defaults", f"--datadir={self.kit.DATA}", "--user=root", "--skip-test-db",
@@ -75,8 +75,9 @@ class InnoDB:
             for number in range(1, 121):
                 rows = ", ".join(f"({number * 3 + row}, {number}, repeat('x', 300))" for row in range(3))
                 ids = ", ".join(str(1 + (number * 7919 + step * 104729) % 1000) for step in range(8))
+                write = "" if number % WRITE_EVERY else "flush tables t, wide, counter for export; unlock tables; "
                 client.stdin.write(f"begin; insert into t values {rows}; update counter set value = {number}; "
-                                   f"update wide set n = {number} where id in ({ids}); commit; select {number};\n")
+                                   f"update wide set n = {number} where id in ({ids}); commit; {write}select {number};\n")
                 client.stdin.flush()
                 if client.stdout.readline().strip() != str(number):
                     sys.exit("the client has ended")

@@ -25,6 +25,8 @@ pub struct Options<'a> {
     pub limit: Option<u64>,
     /// Told the fraction done, about every 2^16 completions.
     pub progress: Option<&'a mut dyn FnMut(f64)>,
+    /// Told when measurement begins, after a ramp.
+    pub begun: Option<&'a mut dyn FnMut()>,
     /// How many requests the trace has, over all loops, if known: for `progress`.
     pub expected_requests: Option<u64>,
     /// All requests pass page caches by.

@@ -147,6 +147,7 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     cancel: Option<&'o AtomicBool>,
     limit: u64,
     progress: Option<&'o mut dyn FnMut(f64)>,
+    begun: Option<&'o mut dyn FnMut()>,
     slots: Slots,
     measure: Measure,
     /// The watch is told of commands.
@@ -208,6 +209,7 @@ where
             watch,
             cancel: options.cancel,
             progress: options.progress,
+            begun: options.begun,
             slots: Slots::default(),
             measure,
             completions: Vec::new(),
@@ -246,9 +248,8 @@ where
         if self.now >= self.measure.next_boundary() {
             let begins = self.measure.boundary(self.now, &self.watch.stats(self.device));
             if begins {
-                self.watch.begin(self.device);
                 self.source.measured_from(self.now);
-                self.measure.record_from(self.source.recorded());
+                self.measured_from_now();
             }
         }
         if self.now >= self.watch.next_moment() {
@@ -284,14 +285,22 @@ where
         while self.now >= self.measure.next_boundary() && self.now < Time::MAX {
             let begins = self.measure.boundary(self.measure.next_boundary(), &stats);
             if begins {
-                self.watch.begin(self.device);
-                self.measure.record_from(self.source.recorded());
+                self.measured_from_now();
             }
         }
         while self.now >= self.watch.next_moment() && self.now < Time::MAX {
             self.watch.look(self.now, self.device);
         }
         Ok(())
+    }
+
+    /// The ramp is over.
+    fn measured_from_now(&mut self) {
+        self.watch.begin(self.device);
+        self.measure.record_from(self.source.recorded());
+        if let Some(begun) = &mut self.begun {
+            begun();
+        }
     }
 
     fn set_stop(&mut self) {
@@ -389,7 +398,8 @@ where
         self.looks.steps += self.completions.len() as u64;
         self.completed += self.completions.len() as u64;
         let mut has_begun = false;
-        for completion in &self.completions {
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in &completions {
             let slot = self.slots.release(completion.tag);
             self.content.complete(completion.tag, completion)?;
             self.measure.gone(completion.time);
@@ -407,13 +417,13 @@ where
             });
             if ramp_over {
                 self.measure.begin(self.now, self.watch.stats(self.device));
-                self.watch.begin(self.device);
-                self.measure.record_from(self.source.recorded());
+                self.measured_from_now();
                 has_begun = true;
             }
             self.source.completed(slot.owner, self.now);
         }
-        self.completions.clear();
+        completions.clear();
+        self.completions = completions;
         if has_begun {
             self.set_stop();
         }

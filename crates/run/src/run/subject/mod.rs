@@ -114,7 +114,7 @@ pub(super) fn conduct<S: Subject>(
             subject.make_fail(&scenario.run.faults);
         }
         let mut watch = subject.watch(bounds, number == last);
-        let clocks = machine::Clocks::start();
+        let mut clocks = machine::Clocks::start();
         let cancel = hooks.cancel;
         let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
         let options = Options {
@@ -125,6 +125,7 @@ pub(super) fn conduct<S: Subject>(
             cancel,
             limit: bounds.limit,
             progress: Some(&mut progress),
+            begun: Some(&mut || clocks = machine::Clocks::start()),
             expected_requests: None,
             direct: scenario.workload.trace.as_ref().is_some_and(TraceConfig::is_direct),
         };

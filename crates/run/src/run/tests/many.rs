@@ -101,6 +101,21 @@ fn processor_time_is_the_runs_own() {
     assert!(sim.flash_ops_per_cpu_s > 0.0);
 }
 
+/// A ramp takes no time of the part that is measured after it.
+#[test]
+fn processor_time_is_of_the_measured_part() {
+    let took = |requests: u64, ramp: u64| {
+        let requests = format!("workload.job.0.requests={requests}");
+        let ramp = format!("run.ramp.requests={ramp}");
+        record(&small(&[&requests, &ramp])).sim
+    };
+    let (whole, part) = (took(60_000, 0), took(3_000, 57_000));
+    assert!(
+        part.cpu_s < whole.cpu_s / 3.0 && part.wall_s < whole.wall_s / 3.0,
+        "{part:?} {whole:?}"
+    );
+}
+
 /// A drive of the cache is that of a trace's content, not of its name; and results are the same with and without.
 #[test]
 fn a_cached_drive_is_made_of_the_traces_content() {

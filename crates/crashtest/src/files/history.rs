@@ -1,7 +1,10 @@
 //! Changes that calls made to files, in order, and every version of each part.
 
 mod drives;
+mod pieces;
 mod told;
+
+pub(crate) use self::pieces::ATOM_BYTES_LEAST;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -55,6 +58,8 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub struct FileHistory {
     rules: Persistence,
+    /// Bytes that a drive keeps or loses as a whole: a page, or a piece of one.
+    atom_bytes: u32,
     store: Store,
     events: Vec<Event>,
     diary: Diary,
@@ -67,6 +72,7 @@ pub struct FileHistory {
     name_keys: BTreeMap<Name, u128>,
     lengths: BTreeMap<Ino, Cell<Length>>,
     pages: BTreeMap<Ino, BTreeMap<u32, Cell<Page>>>,
+    pieces: pieces::Pieces,
     /// Lengths that were set to less, by file.
     cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
     /// Entries that hold the length that a file had then.
@@ -107,8 +113,8 @@ struct Acks {
 #[derive(Clone, Debug, Default)]
 struct Growth {
     last_entry: Vec<Option<u32>>,
-    /// The entry behind which the blocks of a page are entered.
-    blocks: BTreeMap<(Ino, u32), Option<u32>>,
+    /// The entry behind which the block of a page is entered, and the event that first wrote to it.
+    blocks: BTreeMap<(Ino, u32), (Option<u32>, u32)>,
     /// The same of the length of a file.
     ends: BTreeMap<Ino, Option<u32>>,
     /// Files that have grown by writes since they were synced.
@@ -119,6 +125,7 @@ impl FileHistory {
     pub(crate) fn new(rules: Persistence) -> Self {
         Self {
             rules,
+            atom_bytes: PAGE_BYTES as u32,
             store: Store::new(PAGE_BYTES as usize),
             events: Vec::new(),
             diary: Diary::default(),
@@ -135,6 +142,7 @@ impl FileHistory {
             name_keys: BTreeMap::new(),
             lengths: BTreeMap::new(),
             pages: BTreeMap::new(),
+            pieces: pieces::Pieces::default(),
             cuts: BTreeMap::new(),
             brought: BTreeMap::new(),
             has_moved_folders: false,
@@ -238,7 +246,7 @@ impl FileHistory {
                 version.needs.max(version.value.end_needs)
             }
             Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
-            Atom::Journal(_) | Atom::Name(..) => None,
+            Atom::Journal(_) | Atom::Name(..) | Atom::Piece(..) => None,
         }
     }
 
@@ -251,6 +259,9 @@ impl FileHistory {
             Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
             Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
             Atom::Page(file, page) => version_of(&self.pages[file][page], event).is_some(),
+            Atom::Piece(file, page, piece) => {
+                version_of(&self.pieces.of_pages[&(*file, *page)][piece], event).is_some()
+            }
         }
     }
 
@@ -297,6 +308,7 @@ impl FileHistory {
                     atoms.extend(self.set_length(file, event, bytes));
                 }
                 Effect::Page { file, page, bytes } => {
+                    atoms.extend(self.put_pieces((file, page), event, &bytes));
                     atoms.push(self.put_page((file, page), event, before, &bytes));
                     let reach = (u64::from(page) + 1) * PAGE_BYTES;
                     whole_length = self.put_part_of_length(file, event, before, reach);
@@ -419,12 +431,12 @@ impl FileHistory {
         before: Option<u32>,
         bytes: &[u8],
     ) -> u32 {
-        let needs = *self.growth.blocks.entry((file, page)).or_insert(before);
+        let (needs, block) = *self.growth.blocks.entry((file, page)).or_insert((before, event));
         let end_needs = self.growth.ends.get(&file).copied().flatten();
         let length = self.length(file).and_then(|cell| cell.versions.last());
         let length = length.map_or(0, |version| version.value.bytes);
         let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
-        let value = Page { content: self.store.put(bytes), end, end_needs };
+        let value = Page { content: self.store.put(bytes), end, end_needs, block };
         let next = self.atoms.len() as u32;
         let cells = self.pages.entry(file).or_default();
         let cell =
@@ -449,6 +461,9 @@ impl FileHistory {
                 }
                 Syncs::Everything => self.growth.growing.clear(),
             }
+        }
+        if !is_done {
+            self.pieces.failed.push(self.events.len() as u32);
         }
         self.push(Event::Sync { syncs, since, is_done }, words.into());
     }

@@ -34,6 +34,11 @@ impl FileHistory {
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),
+                Atom::Piece(_, page, piece) => {
+                    let begin = u64::from(*page) * PAGE_BYTES + u64::from(piece * self.atom_bytes);
+                    let last = begin + u64::from(self.atom_bytes) - 1;
+                    format!("lost: bytes {begin} to {last}, {word}")
+                }
             };
             Some((atom, words))
         };

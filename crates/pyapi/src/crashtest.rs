@@ -164,7 +164,7 @@ fn explored(
     options.faults = plan.faults.iter().map(ToString::to_string).collect();
     let mut progress = |progress: TrialProgress| watch.tell(progress.share.min(1.0));
     let (summary, digest) = if plan.files.is_some() {
-        let history = session.files(None)?;
+        let history = session.files(how.2)?;
         let mut told = Told::new(match spread {
             Some(spread) => Box::new(spread),
             None => Box::new(pool(&session, how, watch.cancel())?),

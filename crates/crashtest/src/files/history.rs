@@ -5,6 +5,7 @@ mod pieces;
 mod told;
 
 pub(crate) use self::pieces::ATOM_BYTES_LEAST;
+use self::pieces::Pages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,8 +59,6 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub struct FileHistory {
     rules: Persistence,
-    /// Bytes that a drive keeps or loses as a whole: a page, or a piece of one.
-    atom_bytes: u32,
     store: Store,
     events: Vec<Event>,
     diary: Diary,
@@ -71,8 +70,7 @@ pub struct FileHistory {
     names: BTreeMap<Ino, BTreeMap<Name, Cell<Option<Ino>>>>,
     name_keys: BTreeMap<Name, u128>,
     lengths: BTreeMap<Ino, Cell<Length>>,
-    pages: BTreeMap<Ino, BTreeMap<u32, Cell<Page>>>,
-    pieces: pieces::Pieces,
+    pages: Pages,
     /// Lengths that were set to less, by file.
     cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
     /// Entries that hold the length that a file had then.
@@ -125,7 +123,6 @@ impl FileHistory {
     pub(crate) fn new(rules: Persistence) -> Self {
         Self {
             rules,
-            atom_bytes: PAGE_BYTES as u32,
             store: Store::new(PAGE_BYTES as usize),
             events: Vec::new(),
             diary: Diary::default(),
@@ -141,8 +138,7 @@ impl FileHistory {
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
             lengths: BTreeMap::new(),
-            pages: BTreeMap::new(),
-            pieces: pieces::Pieces::default(),
+            pages: Pages::new(),
             cuts: BTreeMap::new(),
             brought: BTreeMap::new(),
             has_moved_folders: false,
@@ -221,7 +217,7 @@ impl FileHistory {
         self.lengths.get(&file)
     }
     pub(crate) fn pages(&self, file: Ino) -> Option<&BTreeMap<u32, Cell<Page>>> {
-        self.pages.get(&file)
+        self.pages.of_files.get(&file)
     }
 
     /// The shortest length that was set after event `after`, and no later than `upto`.
@@ -241,7 +237,7 @@ impl FileHistory {
     pub(crate) fn needs_of(&self, atom: u32, event: u32) -> Option<u32> {
         match &self.atoms[atom as usize] {
             Atom::Page(file, page) => {
-                let cell = &self.pages[file][page];
+                let cell = &self.pages.of_files[file][page];
                 let version = version_of(cell, event)?;
                 version.needs.max(version.value.end_needs)
             }
@@ -258,9 +254,9 @@ impl FileHistory {
             }
             Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
             Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
-            Atom::Page(file, page) => version_of(&self.pages[file][page], event).is_some(),
+            Atom::Page(file, page) => version_of(&self.pages.of_files[file][page], event).is_some(),
             Atom::Piece(file, page, piece) => {
-                version_of(&self.pieces.of_pages[&(*file, *page)][piece], event).is_some()
+                version_of(&self.pages.pieces[&(*file, *page)][piece], event).is_some()
             }
         }
     }
@@ -438,7 +434,7 @@ impl FileHistory {
         let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
         let value = Page { content: self.store.put(bytes), end, end_needs, block };
         let next = self.atoms.len() as u32;
-        let cells = self.pages.entry(file).or_default();
+        let cells = self.pages.of_files.entry(file).or_default();
         let cell =
             cells.entry(page).or_insert_with(|| Cell { atom: Some(next), versions: Vec::new() });
         if cell.atom == Some(next) {
@@ -463,7 +459,7 @@ impl FileHistory {
             }
         }
         if !is_done {
-            self.pieces.failed.push(self.events.len() as u32);
+            self.pages.failed.push(self.events.len() as u32);
         }
         self.push(Event::Sync { syncs, since, is_done }, words.into());
     }

@@ -262,12 +262,11 @@ impl Choice {
     ) -> Option<Vec<u8>> {
         let begin = u64::from(page) * PAGE_BYTES;
         let reach = length.saturating_sub(begin).min(PAGE_BYTES);
-        let (mut bytes, kept_bytes) = match self.torn(history, file, page) {
-            Some(bytes) => (bytes, PAGE_BYTES),
-            None => {
-                let PageLeft { content, kept_bytes } = self.page(history, file, page)?;
-                (history.store().bytes(content).to_vec(), kept_bytes)
-            }
+        let (mut bytes, kept_bytes) = if let Some(bytes) = self.torn(history, file, page) {
+            (bytes, PAGE_BYTES)
+        } else {
+            let PageLeft { content, kept_bytes } = self.page(history, file, page)?;
+            (history.store().bytes(content).to_vec(), kept_bytes)
         };
         bytes[kept_bytes.min(reach) as usize..].fill(0);
         Some(bytes)

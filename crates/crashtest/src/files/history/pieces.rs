@@ -2,17 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use super::{Atom, Cell, Drive, Event, FileHistory, Ino, Syncs, Version};
+use super::{Atom, Cell, Drive, Event, FileHistory, Ino, Page, Syncs, Version};
 use crate::error::CrashError;
 use crate::files::step::PAGE_BYTES;
 
-/// Pieces of pages, and what tells how old they may be.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pieces {
+/// Pages of files, and their pieces.
+#[derive(Clone, Debug)]
+pub(super) struct Pages {
+    pub(super) of_files: BTreeMap<Ino, BTreeMap<u32, Cell<Page>>>,
+    /// Bytes that a drive keeps or loses as a whole: a page, or a piece of one.
+    pub(super) atom_bytes: u32,
     /// The pieces of each page that differ between its versions. The events are the page's.
-    pub(super) of_pages: BTreeMap<(Ino, u32), BTreeMap<u32, Cell<()>>>,
+    pub(super) pieces: BTreeMap<(Ino, u32), BTreeMap<u32, Cell<()>>>,
     /// Events of syncs that failed.
     pub(super) failed: Vec<u32>,
+}
+
+impl Pages {
+    pub(super) const fn new() -> Self {
+        Self {
+            of_files: BTreeMap::new(),
+            atom_bytes: PAGE_BYTES as u32,
+            pieces: BTreeMap::new(),
+            failed: Vec::new(),
+        }
+    }
 }
 
 /// The least that a drive keeps or loses as a whole: a sector.
@@ -33,18 +47,18 @@ impl FileHistory {
             );
             return Err(CrashError::Input(problem));
         }
-        self.atom_bytes = atom_bytes;
+        self.pages.atom_bytes = atom_bytes;
         Ok(self)
     }
 
     /// Bytes that a drive keeps or loses as a whole.
     pub(crate) const fn tear_bytes(&self) -> u32 {
-        self.atom_bytes
+        self.pages.atom_bytes
     }
 
     /// The pieces of a page that have versions of their own.
     pub(crate) fn pieces(&self, file: Ino, page: u32) -> Option<&BTreeMap<u32, Cell<()>>> {
-        self.pieces.of_pages.get(&(file, page))
+        self.pages.pieces.get(&(file, page))
     }
 
     /// Every file of a drive that has ever had a length.
@@ -58,8 +72,8 @@ impl FileHistory {
             Event::Sync { syncs: Syncs::Whole(ino) | Syncs::Data(ino), .. } => ino == file,
             _ => true,
         };
-        let first = self.pieces.failed.partition_point(|at| *at <= after);
-        self.pieces.failed[first..].iter().copied().find(is_of)
+        let first = self.pages.failed.partition_point(|at| *at <= after);
+        self.pages.failed[first..].iter().copied().find(is_of)
     }
 
     /// The last event of a drive that flushed its cache: a sync up to event `last`, or an entry of the journal up to `journal`.
@@ -96,14 +110,15 @@ impl FileHistory {
     ) -> Vec<u32> {
         // A new block is entered when all of it is there, and is not torn.
         let is_new = self.rules.has_journal() && !self.growth.blocks.contains_key(&(file, page));
-        if u64::from(self.atom_bytes) == PAGE_BYTES || is_new {
+        if u64::from(self.pages.atom_bytes) == PAGE_BYTES || is_new {
             return Vec::new();
         }
-        let last = self.pages.get(&file).and_then(|pages| pages.get(&page)?.versions.last());
+        let last =
+            self.pages.of_files.get(&file).and_then(|pages| pages.get(&page)?.versions.last());
         let old = last.map(|version| self.store.bytes(version.value.content));
         let page_end = (u64::from(page) + 1) * PAGE_BYTES;
         let is_cut = last.is_some_and(|it| self.shortest(file, it.event, Some(event)) < page_end);
-        let size = self.atom_bytes as usize;
+        let size = self.pages.atom_bytes as usize;
         let differs = |piece: &usize| {
             let range = piece * size..(piece + 1) * size;
             let new = &bytes[range.clone()];
@@ -111,7 +126,7 @@ impl FileHistory {
                 || old.map_or_else(|| new.iter().any(|byte| *byte != 0), |old| old[range] != *new)
         };
         let changed: Vec<usize> = (0..PAGE_BYTES as usize / size).filter(differs).collect();
-        let cells = self.pieces.of_pages.entry((file, page)).or_default();
+        let cells = self.pages.pieces.entry((file, page)).or_default();
         let mut atoms = Vec::new();
         for piece in changed {
             let piece = piece as u32;

@@ -20,11 +20,11 @@ impl Choice {
         });
         let chosen: Vec<_> = chosen.collect();
         let floor = self.floor(history, file, (cell, newest), chosen.iter().map(|(_, of)| *of));
-        let is_older = |of: &Option<&Version<Page>>| of.map(|of| of.event) < floor;
+        let is_older = |of: Option<&Version<Page>>| of.map(|of| of.event) < floor;
         let mut bytes = self.bytes_of(history, (file, page), Some(newest));
         let (size, mut is_torn) = (history.tear_bytes() as usize, false);
         for (number, version) in chosen {
-            let version = if is_older(&version) { cell.up_to(floor).last() } else { version };
+            let version = if is_older(version) { cell.up_to(floor).last() } else { version };
             let range = number as usize * size..(number as usize + 1) * size;
             let old = self.bytes_of(history, (file, page), version);
             is_torn |= bytes[range.clone()] != old[range.clone()];

@@ -324,7 +324,7 @@ impl Machine {
         Some(folders)
     }
 
-    /// What each cell of a block may hold. An entry that is kept was written behind a flush of the drive.
+    /// Contents that each cell of a block may have: an entry that is kept was written behind a flush of the drive.
     fn show(&self, block: (File, u64, usize), kept: usize, cells: &mut [BTreeSet<u8>]) {
         let (file, page, _) = block;
         let all = &self.blocks[&block];

@@ -98,9 +98,24 @@ def gdbm() -> Setting:
     return made
 
 
-def bbolt() -> Setting:
-    build = f"cp {SCRIPTS}/bbolt/* . && {{ go mod tidy && go build -o store . ; }} 2>build.log"
-    return Setting("bbolt", "as it comes", "./store setup", "./store work 100", "exec ./store check", build=build)
+def in_go(engine: str, name: str, work: str, promise: str) -> Setting:
+    folder = f"{SCRIPTS}/{engine.lower()}"
+    build = f"cp {SCRIPTS}/go/main.go {folder}/* . && {{ go mod tidy && go build -o store . ; }} 2>build.log"
+    return Setting(engine, name, "./store setup", f"./store {work}", "exec ./store check", build=build, promise=promise)
+
+
+def in_rust(engine: str, name: str, work: str, promise: str) -> Setting:
+    folder = f"{SCRIPTS}/{engine}"
+    build = f"cp {SCRIPTS}/rust/main.rs {folder}/store.rs . && cp {folder}/manifest.toml Cargo.toml && cargo build --quiet"
+    program = "./target/debug/store"
+    return Setting(engine, name, f"{program} setup", f"{program} {work}", f"exec {program} check",
+                   build=f"{build} --target-dir target", promise=promise)
+
+
+def duckdb() -> Setting:
+    build = f"cp {SCRIPTS}/duckdb/duck.py . && python3 -m pip install --quiet --target . duckdb==2.0.1"
+    return Setting("DuckDB", "as it comes", "./duck.py setup", "./duck.py work 60", "exec ./duck.py check", build=build,
+                   slow=True)
 
 
 ATOMIC = "atomic, the last may be lost"
@@ -122,7 +137,16 @@ SETTINGS = [
     leveldb("no sync", "work 400 nosync", "the last may be lost"),
     rocksdb("sync", "work 400", "durable"),
     rocksdb("no sync", "work 400 nosync", "the last may be lost"),
-    bbolt(),
+    in_go("bbolt", "as it comes", "work 100", "durable"),
+    in_go("Pebble", "Sync", "work 200", "durable"),
+    in_go("Pebble", "NoSync", "work 200 nosync", "the last may be lost"),
+    in_go("Badger", "SyncWrites", "work 200", "durable"),
+    in_rust("redb", "as it comes", "work 100", "durable"),
+    in_rust("redb", "Durability::None", "work 100 nosync", "the last may be lost"),
+    in_rust("sled", "flush", "work 100", "durable after flush"),
+    in_rust("fjall", "SyncAll", "work 200", "durable"),
+    in_rust("fjall", "no sync", "work 200 nosync", "the last may be lost"),
+    duckdb(),
     redis("always", "every write is synced"),
     redis("everysec", "all but the last second"),
     gdbm(),

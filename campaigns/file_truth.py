@@ -64,7 +64,7 @@ REAL = [
     python("Redis", "redis/redis.py", "setup", "work 20"),
     built("GDBM", "gdbm/gdbm.c", "cc -O1 -o gdbm SOURCE -lgdbm", "work 10"),
     built("LevelDB", "leveldb/leveldb.cc", "c++ -std=c++17 -O1 -o leveldb SOURCE -lleveldb", "work 20"),
-    Work("bbolt", "./store work 10", "./store setup", f"cp {SCRIPTS}/bbolt/* . && go mod tidy && go build -o store ."),
+    Work("bbolt", "./store work 10", "./store setup", f"cp {SCRIPTS}/go/main.go {SCRIPTS}/bbolt/* . && go mod tidy && go build -o store ."),
     Work("maildir", MAILDIR, "mkdir $LEYDEN_MOUNT/tmp $LEYDEN_MOUNT/new"),
     Work("sed and mv", EDITED, "seq -f 'line %g' 2000 >$LEYDEN_MOUNT/text"),
     Work("tar", f"tar cf $LEYDEN_TMP/tar --transform s,^,a/, -C {SCRIPTS.parent} scripts && {UNPACKED}"),

@@ -51,9 +51,30 @@ fn go_test_cuts_the_power() {
     if lacks(&["go", "version"]) {
         return;
     }
+    assert_passes(&mut go(&["test", "-count=1", "./..."], "go"), "ok");
+}
+
+/// In a folder of `integrations`. Another toolchain is not fetched.
+fn go(args: &[&str], folder: &str) -> Command {
     let mut go = Command::new("go");
-    go.args(["test", "-count=1", "./..."]).current_dir(package("go"));
-    // Another toolchain is not fetched.
-    go.env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
-    assert_passes(&mut go, "ok");
+    go.args(args).current_dir(package(folder)).env("GOTOOLCHAIN", "local");
+    go.env("GOFLAGS", "-mod=mod");
+    go
+}
+
+/// Pebble, unmodified, on the files that lose power: with its syncs, and without one.
+#[test]
+fn pebble_survives_power_cuts_with_its_syncs_only() {
+    if lacks(&["go", "version"]) {
+        return;
+    }
+    let built = go(&["vet", "./..."], "go/pebblefs").output().unwrap();
+    if !built.status.success() {
+        eprintln!("LEFT OUT: Pebble: {}", String::from_utf8_lossy(&built.stderr).trim());
+        return;
+    }
+    assert_passes(
+        &mut go(&["test", "-count=1", "-v", "./..."], "go/pebblefs"),
+        "--- PASS: TestAMissingSync",
+    );
 }

@@ -51,7 +51,7 @@ impl Lab {
         let ground: Box<dyn TestBed> = match access {
             Access::Mounts => Box::new(OnLoop::new(&plan, &room, timeline()?)?),
             Access::Extracts => Box::new(InFile::new(&plan, &room, timeline()?)?),
-            Access::Folder => Box::new(InFolder::new(session.recorded_files()?, &room)?),
+            Access::Folder => Box::new(InFolder::new(session.recorded_files(atom_bytes)?, &room)?),
         };
         let environment = environment(&plan, &room, ground.device());
         Ok(Self { plan, room, processes, environment, server: None, notes_writes: false, ground })

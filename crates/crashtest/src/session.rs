@@ -266,20 +266,25 @@ impl Session {
 
 /// Calls on files as they were recorded.
 impl Session {
-    /// The recorded calls on files.
+    /// The recorded calls on files; pages are torn into atoms of `atom_bytes`, if that is given.
     ///
     /// # Errors
-    /// If it is a recording of a drive, or cannot be used.
-    pub fn files(&self) -> Result<FileHistory, CrashError> {
-        self.recorded_files().map(|recorded| recorded.history)
+    /// If pages have no such atoms, or it is a recording of a drive, or cannot be used.
+    pub fn files(&self, atom_bytes: Option<u32>) -> Result<FileHistory, CrashError> {
+        self.recorded_files(atom_bytes).map(|recorded| recorded.history)
     }
 
     /// The same, and whose the files are.
-    pub(crate) fn recorded_files(&self) -> Result<RecordedFiles, CrashError> {
+    pub(crate) fn recorded_files(
+        &self,
+        atom_bytes: Option<u32>,
+    ) -> Result<RecordedFiles, CrashError> {
         let Some(rules) = self.plan()?.files else {
             return Err(CrashError::Input("this is a recording of a drive".to_owned()));
         };
-        read_recording(&self.files_recording(), rules)
+        let whole = FileHistory::new(rules);
+        let history = atom_bytes.map_or(Ok(whole.clone()), |bytes| whole.torn(bytes))?;
+        read_recording(&self.files_recording(), history)
     }
 }
 

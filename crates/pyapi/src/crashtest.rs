@@ -51,7 +51,7 @@ fn crashtest_record(
     let counts = watched(py, None, |watch| {
         let session = Session::create_new(&folder)?;
         Pool::record_files(&session, &launcher(how), &plan, watch.cancel())?;
-        let history = session.files()?;
+        let history = session.files(None)?;
         Ok((history.closed(), history.sync_counts().0, history.acks().len()))
     })?;
     counts.map_err(failed)
@@ -164,7 +164,7 @@ fn explored(
     options.faults = plan.faults.iter().map(ToString::to_string).collect();
     let mut progress = |progress: TrialProgress| watch.tell(progress.share.min(1.0));
     let (summary, digest) = if plan.files.is_some() {
-        let history = session.files()?;
+        let history = session.files(how.2)?;
         let mut told = Told::new(match spread {
             Some(spread) => Box::new(spread),
             None => Box::new(pool(&session, how, watch.cancel())?),

@@ -28,6 +28,9 @@ type Test struct {
 	Setup string
 	// CheckServer says that the check stays, and reads a line for each state.
 	CheckServer bool
+	// Files records at the level of files, without root and without a drive, by these rules ("xfs", "ext4" or "posix").
+	// Drive, Settings, FS and Size mean nothing then.
+	Files string
 	// Drive is a scenario, or the name of a bundled one ("devices/tlc-datacenter").
 	Drive string
 	// Settings are further KEY=VALUE of the drive.
@@ -60,6 +63,8 @@ type Finding struct {
 	Count   int    `json:"count"`
 	First   int    `json:"first"`
 	IsFlaky bool   `json:"is_flaky"`
+	// Lost is the smallest loss that breaks it, if that was looked for.
+	Lost []string `json:"lost"`
 }
 
 // Model is what one model came to.
@@ -102,11 +107,19 @@ func (s *Summary) Broken() []string {
 		}
 		for i, finding := range model.Findings {
 			name := fmt.Sprintf("%s-%d", model.Model, i+1)
-			said = append(said, fmt.Sprintf("%s, %d of %d states: %s (%s/findings/%s.json)",
-				finding.Verdict, finding.Count, model.States, finding.Cause, s.Out, name))
+			said = append(said, fmt.Sprintf("%s, %d of %d states: %s (%s/findings/%s.json)%s",
+				finding.Verdict, finding.Count, model.States, finding.Cause, s.Out, name, listed(finding.Lost)))
 		}
 	}
 	return said
+}
+
+// listed is a list with a line for each loss.
+func listed(lost []string) string {
+	if len(lost) == 0 {
+		return ""
+	}
+	return "\n\t" + strings.Join(lost, "\n\t")
 }
 
 // NoVerdict says why the result is none; nothing if it is one.
@@ -156,11 +169,9 @@ func (c Test) Explore() (*Summary, error) {
 	if c.Out == "" {
 		return nil, errors.New("crashtest: Out names no folder")
 	}
-	args := []string{
-		"--quiet", "crashtest", c.Drive, "--work", c.Work, "--check", c.Check, "--out", c.Out, "--fs", c.FS,
-		"--size", c.Size, "--states", strconv.Itoa(c.States), "--seed", strconv.FormatUint(c.Seed, 10),
-		"--model", strings.Join(c.Models, ","), "--json",
-	}
+	args := append([]string{"--quiet", "crashtest"}, c.target()...)
+	args = append(args, "--work", c.Work, "--check", c.Check, "--out", c.Out, "--states", strconv.Itoa(c.States),
+		"--seed", strconv.FormatUint(c.Seed, 10), "--model", strings.Join(c.Models, ","), "--json")
 	if c.RequireStates > 0 {
 		args = append(args, "--require-states", strconv.Itoa(c.RequireStates))
 	}
@@ -169,9 +180,6 @@ func (c Test) Explore() (*Summary, error) {
 	}
 	if c.CheckServer {
 		args = append(args, "--check-server")
-	}
-	for _, setting := range c.Settings {
-		args = append(args, "--set", setting)
 	}
 	command := exec.Command(c.Leyden, append(args, c.Options...)...)
 	var stdout, stderr bytes.Buffer
@@ -190,9 +198,25 @@ func (c Test) Explore() (*Summary, error) {
 	return summary, nil
 }
 
+// target is what loses power: a drive or files.
+func (c Test) target() []string {
+	if c.Files != "" {
+		return []string{"--files=" + c.Files}
+	}
+	args := []string{c.Drive, "--fs", c.FS, "--size", c.Size}
+	for _, setting := range c.Settings {
+		args = append(args, "--set", setting)
+	}
+	return args
+}
+
 // lacking is what this machine lacks; nothing if crash tests can be made.
 func (c Test) lacking() string {
-	command := exec.Command(c.Leyden, "crashtest", "doctor", "--fs", c.FS)
+	doctor := []string{"crashtest", "doctor", "--fs", c.FS}
+	if c.Files != "" {
+		doctor = []string{"crashtest", "doctor", "--files"}
+	}
+	command := exec.Command(c.Leyden, doctor...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	if err := command.Run(); err != nil {

@@ -380,7 +380,7 @@ pub(crate) struct RunCommon {
     /// Seed of random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Bytes that a drive keeps or loses as a whole; default: its mapping unit
+    /// Bytes that a drive keeps or loses as a whole; default: its mapping unit, with --files 4096
     #[arg(long, value_name = "BYTES", value_parser = parse_sector)]
     pub(crate) atom: Option<u32>,
     /// Parallel states; default: the number of cores

@@ -1,6 +1,6 @@
 module store
 
-go 1.19
+go 1.20
 
 require go.etcd.io/bbolt v1.3.7
 

@@ -32,6 +32,8 @@ pub(crate) enum Atom {
     Length(Ino),
     /// A page of a file.
     Page(Ino, u32),
+    /// A piece of a page, where a page may be torn: the file, the page, and the piece's number in it.
+    Piece(Ino, u32, u32),
 }
 
 /// A version of a part.
@@ -83,4 +85,6 @@ pub(crate) struct Page {
     pub(crate) end: u64,
     /// As [`Version::needs`], of the length that these bytes bring.
     pub(crate) end_needs: Option<u32>,
+    /// The event that first wrote to the block: its pieces are no older.
+    pub(crate) block: u32,
 }

@@ -134,7 +134,9 @@ impl<'a> Walk<'a> {
     fn owner(&self, atom: u32) -> Option<Ino> {
         match self.history.atom(atom)? {
             Atom::Journal(_) => None,
-            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) => Some(*ino),
+            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) | Atom::Piece(ino, ..) => {
+                Some(*ino)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use super::atom::Ino;
-use super::history::FileHistory;
+use super::history::{ATOM_BYTES_LEAST, FileHistory};
 use super::left::Left;
 use super::recording::{HEAD, RecordedFiles, read_from};
 use super::rules::Persistence;
@@ -25,8 +25,10 @@ const READ: usize = 8_192;
 /// # Errors
 /// What is wrong with it.
 pub fn files(bytes: &[u8]) -> Result<(), String> {
-    for rules in Persistence::ALL {
-        let RecordedFiles { history, .. } = read_from(Cursor::new(bytes), rules)?;
+    let whole = Persistence::ALL.map(FileHistory::new);
+    let torn = whole.clone().map(|history| history.torn(ATOM_BYTES_LEAST).expect("a sector"));
+    for history in whole.into_iter().chain(torn) {
+        let RecordedFiles { history, .. } = read_from(Cursor::new(bytes), history)?;
         let history = Arc::new(history);
         let cuts = history.cuts(Flushes::All, &|_| true);
         for state in Search::new(&*history, &cuts, 1).take(STATES) {

@@ -1,7 +1,11 @@
 //! Changes that calls made to files, in order, and every version of each part.
 
 mod drives;
+mod pieces;
 mod told;
+
+pub(crate) use self::pieces::ATOM_BYTES_LEAST;
+use self::pieces::Pages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,7 +70,7 @@ pub struct FileHistory {
     names: BTreeMap<Ino, BTreeMap<Name, Cell<Option<Ino>>>>,
     name_keys: BTreeMap<Name, u128>,
     lengths: BTreeMap<Ino, Cell<Length>>,
-    pages: BTreeMap<Ino, BTreeMap<u32, Cell<Page>>>,
+    pages: Pages,
     /// Lengths that were set to less, by file.
     cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
     /// Entries that hold the length that a file had then.
@@ -107,8 +111,8 @@ struct Acks {
 #[derive(Clone, Debug, Default)]
 struct Growth {
     last_entry: Vec<Option<u32>>,
-    /// The entry behind which the blocks of a page are entered.
-    blocks: BTreeMap<(Ino, u32), Option<u32>>,
+    /// The entry behind which the block of a page is entered, and the event that first wrote to it.
+    blocks: BTreeMap<(Ino, u32), (Option<u32>, u32)>,
     /// The same of the length of a file.
     ends: BTreeMap<Ino, Option<u32>>,
     /// Files that have grown by writes since they were synced.
@@ -134,7 +138,7 @@ impl FileHistory {
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
             lengths: BTreeMap::new(),
-            pages: BTreeMap::new(),
+            pages: Pages::new(),
             cuts: BTreeMap::new(),
             brought: BTreeMap::new(),
             has_moved_folders: false,
@@ -213,7 +217,7 @@ impl FileHistory {
         self.lengths.get(&file)
     }
     pub(crate) fn pages(&self, file: Ino) -> Option<&BTreeMap<u32, Cell<Page>>> {
-        self.pages.get(&file)
+        self.pages.of_files.get(&file)
     }
 
     /// The shortest length that was set after event `after`, and no later than `upto`.
@@ -233,12 +237,12 @@ impl FileHistory {
     pub(crate) fn needs_of(&self, atom: u32, event: u32) -> Option<u32> {
         match &self.atoms[atom as usize] {
             Atom::Page(file, page) => {
-                let cell = &self.pages[file][page];
+                let cell = &self.pages.of_files[file][page];
                 let version = version_of(cell, event)?;
                 version.needs.max(version.value.end_needs)
             }
             Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
-            Atom::Journal(_) | Atom::Name(..) => None,
+            Atom::Journal(_) | Atom::Name(..) | Atom::Piece(..) => None,
         }
     }
 
@@ -250,7 +254,10 @@ impl FileHistory {
             }
             Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
             Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
-            Atom::Page(file, page) => version_of(&self.pages[file][page], event).is_some(),
+            Atom::Page(file, page) => version_of(&self.pages.of_files[file][page], event).is_some(),
+            Atom::Piece(file, page, piece) => {
+                version_of(&self.pages.pieces[&(*file, *page)][piece], event).is_some()
+            }
         }
     }
 
@@ -297,6 +304,7 @@ impl FileHistory {
                     atoms.extend(self.set_length(file, event, bytes));
                 }
                 Effect::Page { file, page, bytes } => {
+                    atoms.extend(self.put_pieces((file, page), event, &bytes));
                     atoms.push(self.put_page((file, page), event, before, &bytes));
                     let reach = (u64::from(page) + 1) * PAGE_BYTES;
                     whole_length = self.put_part_of_length(file, event, before, reach);
@@ -419,14 +427,14 @@ impl FileHistory {
         before: Option<u32>,
         bytes: &[u8],
     ) -> u32 {
-        let needs = *self.growth.blocks.entry((file, page)).or_insert(before);
+        let (needs, block) = *self.growth.blocks.entry((file, page)).or_insert((before, event));
         let end_needs = self.growth.ends.get(&file).copied().flatten();
         let length = self.length(file).and_then(|cell| cell.versions.last());
         let length = length.map_or(0, |version| version.value.bytes);
         let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
-        let value = Page { content: self.store.put(bytes), end, end_needs };
+        let value = Page { content: self.store.put(bytes), end, end_needs, block };
         let next = self.atoms.len() as u32;
-        let cells = self.pages.entry(file).or_default();
+        let cells = self.pages.of_files.entry(file).or_default();
         let cell =
             cells.entry(page).or_insert_with(|| Cell { atom: Some(next), versions: Vec::new() });
         if cell.atom == Some(next) {
@@ -449,6 +457,9 @@ impl FileHistory {
                 }
                 Syncs::Everything => self.growth.growing.clear(),
             }
+        }
+        if !is_done {
+            self.pages.failed.push(self.events.len() as u32);
         }
         self.push(Event::Sync { syncs, since, is_done }, words.into());
     }

@@ -4,6 +4,8 @@
 //! be there: bytes whose blocks are entered later, lengths that are entered later. The newest version is there then
 //! that the journal allows, which a file system may leave as well.
 
+mod torn;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -105,10 +107,13 @@ impl Choice {
                 self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
             }
             Atom::Length(file) => key_of_file(history, self, *file),
-            Atom::Page(file, page) => {
-                let key = self
-                    .page(history, *file, *page)
-                    .map_or(0, |left| mixed(history.store().key(left.content), left.kept_bytes));
+            Atom::Page(file, page) | Atom::Piece(file, page, _) => {
+                let whole = || {
+                    let left = self.page(history, *file, *page)?;
+                    Some(mixed(history.store().key(left.content), left.kept_bytes))
+                };
+                let torn = self.torn(history, *file, *page).map(|bytes| key_of(&bytes));
+                let key = torn.or_else(whole).unwrap_or(0);
                 mixed(key, self.brought_by(history, *file, *page).map_or(0, |end| end + 1))
             }
         }
@@ -163,18 +168,23 @@ impl Choice {
         if !history.rules().has_journal() {
             return Some(chosen.last().map_or(0, |version| version.value.bytes));
         }
-        if !history.rules().has_lengths_alone() {
-            return None;
-        }
-        let (journal, (set, bytes)) = (self.journal(history, file), self.set(history, file));
+        let bytes = || self.set(history, file).1;
+        let grown = history.rules().has_lengths_alone().then(|| self.grown(history, file));
+        grown.map(|grown| grown.map_or_else(bytes, |version| version.value.bytes))
+    }
+
+    /// The version of a length by a write that is there, by rules with which no page brings one.
+    fn grown<'a>(&self, history: &'a FileHistory, file: Ino) -> Option<&'a Version<Length>> {
+        let cell = history.length(file)?;
+        let chosen = cell.up_to(self.of(cell.atom));
+        let (journal, (set, _)) = (self.journal(history, file), self.set(history, file));
         let brought = history.brought(file, journal);
         let may = |version: &&Version<Length>| {
             version.value.is_grown && Some(version.event) > set && version.needs <= journal
         };
         let grown = chosen.iter().rfind(may);
         let least = cell.up_to(brought).iter().rfind(may);
-        let newest = grown.into_iter().chain(least).max_by_key(|version| version.event);
-        Some(newest.map_or(bytes, |version| version.value.bytes))
+        grown.into_iter().chain(least).max_by_key(|version| version.event)
     }
 
     /// The last call in the journal that has set the length of a file, and that length.
@@ -250,11 +260,15 @@ impl Choice {
         (file, page): (Ino, u32),
         length: u64,
     ) -> Option<Vec<u8>> {
-        let PageLeft { content, kept_bytes } = self.page(history, file, page)?;
         let begin = u64::from(page) * PAGE_BYTES;
-        let kept = kept_bytes.min(length.saturating_sub(begin)) as usize;
-        let mut bytes = history.store().bytes(content).to_vec();
-        bytes[kept..].fill(0);
+        let reach = length.saturating_sub(begin).min(PAGE_BYTES);
+        let (mut bytes, kept_bytes) = if let Some(bytes) = self.torn(history, file, page) {
+            (bytes, PAGE_BYTES)
+        } else {
+            let PageLeft { content, kept_bytes } = self.page(history, file, page)?;
+            (history.store().bytes(content).to_vec(), kept_bytes)
+        };
+        bytes[kept_bytes.min(reach) as usize..].fill(0);
         Some(bytes)
     }
 }
@@ -360,6 +374,13 @@ fn key_of_file(history: &FileHistory, choice: &Choice, file: Ino) -> u128 {
         if begin >= length {
             break;
         }
+        if choice.torn(history, file, page).is_some() {
+            let bytes = choice.page_bytes(history, (file, page), length).unwrap_or_default();
+            if bytes.iter().any(|byte| *byte != 0) {
+                sum = sum.wrapping_add(mixed(key_of(&bytes), place(file, page)));
+            }
+            continue;
+        }
         let Some(PageLeft { content, kept_bytes }) = choice.page(history, file, page) else {
             continue;
         };
@@ -375,9 +396,13 @@ fn key_of_file(history: &FileHistory, choice: &Choice, file: Ino) -> u128 {
         } else {
             history.store().key(content)
         };
-        sum = sum.wrapping_add(mixed(key, (u64::from(file.0) << 32) | u64::from(page)));
+        sum = sum.wrapping_add(mixed(key, place(file, page)));
     }
     sum
+}
+
+fn place(file: Ino, page: u32) -> u64 {
+    (u64::from(file.0) << 32) | u64::from(page)
 }
 
 /// Spreads a number and where it stands over 128 bits (the multiplier and the shifts of MurmurHash3's finalizer, twice).

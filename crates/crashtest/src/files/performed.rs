@@ -14,6 +14,7 @@ use nix::fcntl::{AT_FDCWD, FallocateFlags, RenameFlags, fallocate, renameat2};
 use nix::libc;
 
 use super::atom::Ino;
+use super::history::FileHistory;
 use super::history::Syncs;
 use super::membership::{SeenFiles, allows};
 use super::operation::{Entry, Operation};
@@ -49,7 +50,7 @@ pub fn perform(
 ) -> Result<(), CrashError> {
     let file = File::open(recording).map_err(CrashError::io(recording))?;
     let mut performer = Performer {
-        again: Again::new(Persistence::Posix),
+        again: Again::new(FileHistory::new(Persistence::Posix)),
         top: folder.to_owned(),
         half,
         is_begun: false,
@@ -69,7 +70,7 @@ pub fn not_allowed(
     rules: Persistence,
     seen: impl IntoIterator<Item = (usize, SeenFiles)>,
 ) -> Result<Vec<(usize, SeenFiles)>, CrashError> {
-    let history = read(recording, rules)?.history;
+    let history = read(recording, FileHistory::new(rules))?.history;
     let cuts = history.cuts(Flushes::All, &|_| true);
     // A sync may be done and not have said it yet.
     let is_allowed = |(syncs, files): &(usize, SeenFiles)| {

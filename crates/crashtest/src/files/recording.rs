@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::atom::Ino;
 use super::history::{FileHistory, Syncs};
 use super::operation::{Entry, Operation, Owner};
-use super::rules::Persistence;
 use super::tree::{Renaming, Tree};
 use crate::clock::wall;
 use crate::error::CrashError;
@@ -93,15 +92,15 @@ pub(crate) struct RecordedFiles {
 ///
 /// # Errors
 /// If it cannot be read, or is none, or is damaged.
-pub(crate) fn read(path: &Path, rules: Persistence) -> Result<RecordedFiles, CrashError> {
+pub(crate) fn read(path: &Path, history: FileHistory) -> Result<RecordedFiles, CrashError> {
     let file = File::open(path).map_err(CrashError::io(path))?;
     let damaged = |problem: String| CrashError::Input(format!("{}: {problem}", path.display()));
-    read_from(BufReader::new(file), rules).map_err(damaged)
+    read_from(BufReader::new(file), history).map_err(damaged)
 }
 
 /// As [`read`], from anywhere; the error is without the path.
-pub(crate) fn read_from(from: impl BufRead, rules: Persistence) -> Result<RecordedFiles, String> {
-    let mut again = Again::new(rules);
+pub(crate) fn read_from(from: impl BufRead, history: FileHistory) -> Result<RecordedFiles, String> {
+    let mut again = Again::new(history);
     each(from, |time_ns, entry, data| {
         again.history.set_time(time_ns);
         again.entry(entry, data)
@@ -163,8 +162,8 @@ pub(super) struct Again {
 }
 
 impl Again {
-    pub(super) fn new(rules: Persistence) -> Self {
-        let history = FileHistory::new(rules);
+    /// Into a history in which nothing has happened.
+    pub(super) fn new(history: FileHistory) -> Self {
         Self { tree: Tree::new(), history, owners: BTreeMap::new(), names: BTreeMap::new() }
     }
 

@@ -3,6 +3,7 @@
 //! | | `posix` | `xfs` | `ext4` |
 //! |---|---|---|---|
 //! | a page of 4 KiB | by itself | by itself | by itself |
+//! | a piece of a page, with smaller atoms | by itself | no older than its block, and than a length that only its page brings | no older than its block |
 //! | names and lengths that are set | each by itself | in one journal, in order | in one journal, in order |
 //! | the length that a write brings | by itself | behind the last page below it, and what is in the journal | by itself, behind what is in the journal |
 //! | blocks for new bytes | - | behind what is in the journal | behind what is in the journal |
@@ -17,7 +18,9 @@
 //! order (`xfs_log_force_seq`), sizes follow the end of I/O (`xfs_setfilesize`), new blocks are unwritten until then.
 //! `ext4`: Linux 6.12, fs/ext4: the size follows the submission of I/O (`mpage_map_and_submit_extent`), blocks are
 //! unwritten until its end (`dioread_nolock`, the default since 5.6, with which `data=ordered` waits for no new bytes),
-//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`.
+//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`. Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
+//! loses one logical block as a whole, and no more; Linux 6.12, `xlog_write_iclog` and `journal_submit_commit_record`: the log is
+//! written behind a flush of the drive (`REQ_PREFLUSH`), so that the bytes of what it says are whole.
 
 use serde::{Deserialize, Serialize};
 

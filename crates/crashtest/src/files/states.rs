@@ -5,7 +5,6 @@ use super::durable::Walk;
 use super::history::FileHistory;
 use super::left::{Choice, key_of_image};
 use super::rules::Persistence;
-use super::step::PAGE_BYTES;
 use crate::cut::{Cut, Flushes};
 use crate::history::{History, Keys, Sync};
 use crate::state::State;
@@ -19,7 +18,7 @@ impl History for FileHistory {
     }
 
     fn atom_bytes(&self) -> u32 {
-        PAGE_BYTES as u32
+        self.tear_bytes()
     }
 
     fn acks(&self) -> &[String] {

@@ -9,6 +9,7 @@ use super::folder::{Call, Failure, Fs};
 use super::history::FileHistory;
 use super::left::Left;
 use super::rules::Persistence;
+use super::step::PAGE_BYTES;
 use crate::audit::{Audit, audit};
 use crate::choose::every_state;
 use crate::cut::Flushes;
@@ -61,6 +62,7 @@ impl CrashTest {
             check,
             setup: None,
             rules: Persistence::default(),
+            atom_bytes: PAGE_BYTES as u32,
             failures: Vec::new(),
             seed: 1,
             states: 2_000,
@@ -77,6 +79,7 @@ pub struct FilesTest<W, C> {
     check: C,
     setup: Option<Setup>,
     rules: Persistence,
+    atom_bytes: u32,
     failures: Vec<Failure>,
     seed: u64,
     states: usize,
@@ -84,9 +87,10 @@ pub struct FilesTest<W, C> {
 
 impl<W, C> fmt::Debug for FilesTest<W, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rules, failures, seed, states, .. } = self;
+        let Self { rules, atom_bytes, failures, seed, states, .. } = self;
         let mut shown = f.debug_struct("FilesTest");
-        let shown = shown.field("rules", rules).field("failures", failures);
+        let shown = shown.field("rules", rules).field("atom_bytes", atom_bytes);
+        let shown = shown.field("failures", failures);
         shown.field("seed", seed).field("states", states).finish_non_exhaustive()
     }
 }
@@ -108,6 +112,14 @@ where
     #[must_use]
     pub const fn persistence(mut self, rules: Persistence) -> Self {
         self.rules = rules;
+        self
+    }
+
+    /// So many bytes of a page are kept or lost as a whole: 512 tears pages between the sectors of a drive. Without, a page
+    /// of 4 KiB is whole.
+    #[must_use]
+    pub const fn atom_bytes(mut self, atom_bytes: u32) -> Self {
+        self.atom_bytes = atom_bytes;
         self
     }
 
@@ -136,7 +148,7 @@ where
     /// and early.
     ///
     /// # Errors
-    /// If no state is asked for, or a call that is to fail is not made.
+    /// If no state is asked for, pages have no such atoms, or a call that is to fail is not made.
     pub fn run(&mut self) -> Result<Summary, CrashError> {
         if self.states == 0 {
             return Err(CrashError::Input("no state is asked for".to_owned()));
@@ -212,7 +224,7 @@ where
     }
 
     fn record(&mut self) -> Result<FileHistory, CrashError> {
-        let fs = Fs::recorded(FileHistory::new(self.rules));
+        let fs = Fs::recorded(FileHistory::new(self.rules).torn(self.atom_bytes)?);
         if let Some(setup) = &mut self.setup {
             setup(&fs);
         }

@@ -26,9 +26,6 @@ pub(super) fn refuse_ground(ground: GroundArgs) -> Result<(), Failure> {
 
 /// Refuses what only a drive has.
 pub(super) fn refuse(common: &RunCommon, options: Option<&RunOptions>) -> Result<(), Failure> {
-    if common.atom.is_some() {
-        return wants("--atom");
-    }
     refuse_ground(common.ground)?;
     let Some(options) = options else { return Ok(()) };
     if options.again > 0 {

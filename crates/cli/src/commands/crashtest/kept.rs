@@ -41,11 +41,11 @@ pub(super) enum Recorded {
 }
 
 impl Recorded {
-    /// Opens the recording in a folder; a drive's with atoms of `atom_bytes`.
+    /// Opens the recording in a folder; with atoms of `atom_bytes`, if they are given.
     pub(super) fn open(session: &Session, atom_bytes: Option<u32>) -> Result<Self, Failure> {
         Ok(match session.plan().map_err(failure)?.files {
             None => Self::Drive(Box::new(session.timeline(atom_bytes).map_err(failure)?)),
-            Some(_) => Self::Files(Box::new(session.files().map_err(failure)?)),
+            Some(_) => Self::Files(Box::new(session.files(atom_bytes).map_err(failure)?)),
         })
     }
 

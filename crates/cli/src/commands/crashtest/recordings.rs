@@ -88,7 +88,7 @@ fn record_files(
         ..plan(&args.checked, scripts, 0, 0)
     };
     let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(unrecorded)?;
-    let history = session.files().map_err(failure)?;
+    let history = session.files(None).map_err(failure)?;
     if history.acks().is_empty() {
         warn(SILENT);
     }

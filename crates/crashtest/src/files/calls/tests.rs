@@ -3,6 +3,7 @@
 use nix::libc;
 
 use super::*;
+use crate::files::history::FileHistory;
 use crate::files::recording::{Recorder, read};
 use crate::files::rules::Persistence;
 
@@ -16,7 +17,7 @@ fn recorded(does: impl FnOnce(&Served, INodeNo)) -> Vec<String> {
     let node = served.lock().attributes(file.unwrap()).ino;
     does(&served, node);
     served.take_recorder().unwrap().unwrap().end(&path).unwrap();
-    let history = read(&path, Persistence::Xfs).unwrap().history;
+    let history = read(&path, FileHistory::new(Persistence::Xfs)).unwrap().history;
     (1..history.event_count() as u32).map(|event| history.word(event).to_owned()).collect()
 }
 
@@ -123,7 +124,8 @@ fn bytes_in_a_punched_hole_are_behind_the_journal() {
         }
         write(2);
         served.take_recorder().unwrap().unwrap().end(&path).unwrap();
-        let history = std::sync::Arc::new(read(&path, Persistence::Xfs).unwrap().history);
+        let history =
+            std::sync::Arc::new(read(&path, FileHistory::new(Persistence::Xfs)).unwrap().history);
         let cuts = history.cuts(Flushes::All, &|_| true);
         let states = crate::choose::every_state(cuts.last().unwrap(), 1_000).unwrap();
         states.into_iter().any(|state| {

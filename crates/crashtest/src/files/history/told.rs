@@ -34,6 +34,12 @@ impl FileHistory {
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),
+                Atom::Piece(_, page, piece) => {
+                    let begin =
+                        u64::from(*page) * PAGE_BYTES + u64::from(piece * self.tear_bytes());
+                    let last = begin + u64::from(self.tear_bytes()) - 1;
+                    format!("lost: bytes {begin} to {last}, {word}")
+                }
             };
             Some((atom, words))
         };

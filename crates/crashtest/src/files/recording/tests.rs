@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::*;
 use crate::cut::Flushes;
 use crate::files::left::Left;
+use crate::files::rules::Persistence;
 use crate::files::served::Served;
 use crate::files::step::Kind;
 use crate::history::History as _;
@@ -49,7 +50,8 @@ fn recorded() -> Vec<u8> {
 #[test]
 fn read_calls_are_the_recorded_ones() {
     let bytes = recorded();
-    let RecordedFiles { history, owners } = read_from(Cursor::new(&bytes), RULES).unwrap();
+    let RecordedFiles { history, owners } =
+        read_from(Cursor::new(&bytes), FileHistory::new(RULES)).unwrap();
     let words: Vec<&str> =
         (0..history.event_count()).map(|event| history.word(event as u32)).collect();
     assert_eq!(
@@ -108,7 +110,7 @@ fn a_promise_that_no_line_holds_is_refused_when_it_is_made() {
 fn one_recording_is_read_for_any_rules() {
     let bytes = recorded();
     let lost = |rules| {
-        let history = read_from(Cursor::new(&bytes), rules).unwrap().history;
+        let history = read_from(Cursor::new(&bytes), FileHistory::new(rules)).unwrap().history;
         let cuts = history.cuts(Flushes::All, &|_| true);
         cuts.iter().map(|cut| cut.unsettled.len()).sum::<usize>()
     };
@@ -119,7 +121,7 @@ fn one_recording_is_read_for_any_rules() {
 fn recordings_cut_off_or_changed_are_refused_or_others() {
     let bytes = recorded();
     for length in 0..bytes.len() {
-        let cut_off = read_from(Cursor::new(&bytes[..length]), RULES);
+        let cut_off = read_from(Cursor::new(&bytes[..length]), FileHistory::new(RULES));
         // The last line may lack its end only if it is there.
         assert!(cut_off.is_err(), "{length} of {} bytes are taken for a recording", bytes.len());
     }
@@ -127,7 +129,7 @@ fn recordings_cut_off_or_changed_are_refused_or_others() {
         for change in [1, 0x20, 0x80] {
             let mut changed = bytes.clone();
             changed[at] ^= change;
-            drop(read_from(Cursor::new(&changed), RULES)); // no panic is what is asked
+            drop(read_from(Cursor::new(&changed), FileHistory::new(RULES))); // no panic is what is asked
         }
     }
 }
@@ -136,7 +138,8 @@ fn recordings_cut_off_or_changed_are_refused_or_others() {
 fn hostile_operations_are_errors() {
     let read = |lines: &[&str]| {
         let text = format!("{HEAD}\n{}\n[0,\"ended\"]\n", lines.join("\n"));
-        read_from(Cursor::new(text.into_bytes()), RULES).map(|recorded| recorded.history)
+        read_from(Cursor::new(text.into_bytes()), FileHistory::new(RULES))
+            .map(|recorded| recorded.history)
     };
     let file = r#"[1,{"did":{"create":{"folder":1,"name":"a","kind":"file"}}}]"#;
     assert!(read(&[file]).is_ok());
@@ -174,7 +177,8 @@ fn hostile_operations_are_errors() {
 /// Nodes of an earlier state are none of this one, and what was done to it is forgotten.
 #[test]
 fn nothing_of_a_state_is_in_the_next() {
-    let RecordedFiles { history, owners } = read_from(Cursor::new(&recorded()), RULES).unwrap();
+    let RecordedFiles { history, owners } =
+        read_from(Cursor::new(&recorded()), FileHistory::new(RULES)).unwrap();
     let history = Arc::new(history);
     let served = Served::of_states(owners);
     let at = |event| Left::new(Arc::clone(&history), &State::new(event, Vec::new()));

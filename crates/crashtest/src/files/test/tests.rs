@@ -613,3 +613,55 @@ fn calls_fail_as_those_of_linux() {
     let check = |fs: &Fs, _: &[String]| fs.read_dir("/").map(|_| ());
     CrashTest::files(work, check).run().unwrap();
 }
+
+/// A page of 4 KiB that is overwritten in place, and a file that is new.
+fn torn(rules: Persistence, atom_bytes: u32, path: &'static str) -> Summary {
+    let work = |fs: &Fs| {
+        let record = OpenOptions::new().write(true).open(fs, "record").unwrap();
+        record.write_all_at(&[b'b'; 4_096], 0).unwrap();
+        let new = put(fs, "new", &"c".repeat(4_096));
+        new.sync_all().unwrap();
+        record.sync_all().unwrap();
+        fs.acknowledge("both");
+    };
+    let check = |fs: &Fs, _: &[String]| {
+        let bytes = fs.read(path).unwrap_or_default();
+        if bytes.iter().all(|byte| *byte == bytes[0]) { Ok(()) } else { Err("torn") }
+    };
+    let setup = |fs: &Fs| put(fs, "record", &"a".repeat(4_096)).sync_all().unwrap();
+    let mut test = CrashTest::files(work, check).setup(setup).persistence(rules);
+    test = test.atom_bytes(atom_bytes);
+    test.run().unwrap()
+}
+
+#[test]
+fn a_page_is_torn_between_atoms_and_a_new_block_is_not() {
+    for rules in Persistence::ALL {
+        assert!(torn(rules, 4_096, "record").models[0].findings.is_empty(), "{rules:?}");
+        for (atom_bytes, last) in [(512, 511), (2_048, 2_047)] {
+            let summary = torn(rules, atom_bytes, "record");
+            let finding = &summary.models[0].findings[0];
+            assert_eq!(finding.said, "torn", "{rules:?}");
+            let piece = finding.lost[0].strip_prefix("lost: bytes ").unwrap();
+            let (begin, rest) = piece.split_once(" to ").unwrap();
+            let (end, call) = rest.split_once(", ").unwrap();
+            assert_eq!(call, "write of 4096 B at 0 of record");
+            let begin: u32 = begin.parse().unwrap();
+            assert_eq!(end.parse(), Ok(begin + last), "{rules:?}");
+            assert_eq!(summary.atom_bytes, atom_bytes);
+        }
+        // The block is entered when it is whole; the standard has no blocks.
+        let is_torn = !torn(rules, 512, "new").models[0].findings.is_empty();
+        assert_eq!(is_torn, rules == Posix, "{rules:?}");
+    }
+}
+
+#[test]
+fn pages_have_atoms_of_sectors() {
+    for atom_bytes in [0, 100, 256, 8_192] {
+        let error =
+            CrashTest::files(|_| {}, |_, _| Ok::<(), String>(())).atom_bytes(atom_bytes).run();
+        let said = error.unwrap_err().to_string();
+        assert!(said.contains("a power of two from 512 to 4096"), "{said}");
+    }
+}

@@ -81,13 +81,21 @@ pub(super) struct Machine {
     pub(super) log: Vec<Entry>,
     /// Entries that a crash keeps.
     pub(super) forced: usize,
-    /// The contents of the block of a page in one of its lives, and the length of the log when it
-    /// was written.
-    blocks: BTreeMap<(File, u64, usize), ([u8; PAGE as usize], usize)>,
+    /// The contents of the block of a page in one of its lives, and the length of the log when each
+    /// was written: the last, and where pages are torn, those since the drive was flushed.
+    blocks: BTreeMap<(File, u64, usize), Vec<Written>>,
     folder: usize,
+    /// The drive keeps each cell of a page by itself.
+    is_torn: bool,
 }
 
+type Written = ([u8; PAGE as usize], usize);
+
 impl Machine {
+    pub(super) fn new(is_torn: bool) -> Self {
+        Self { is_torn, ..Self::default() }
+    }
+
     fn enter(&mut self, entry: Entry) -> usize {
         self.log.push(entry);
         self.log.len()
@@ -105,7 +113,13 @@ impl Machine {
         }
         let life = self.files[file].lives.get(&page).copied().unwrap_or(0);
         let content = (self.files[file].pages[&page], self.log.len());
-        if self.blocks.insert((file, page, life), content).is_none() {
+        let block = self.blocks.entry((file, page, life)).or_default();
+        let is_new = block.is_empty();
+        if !self.is_torn {
+            block.clear();
+        }
+        block.push(content);
+        if is_new {
             self.enter_of(file, Entry::Block { file, page, life });
         }
         if rules == Persistence::Xfs {
@@ -180,8 +194,19 @@ impl Machine {
                 }
                 let needed = if is_data { self.files[file].data } else { self.files[file].whole };
                 self.forced = self.forced.max(needed);
+                self.flush();
             }
-            Do::SyncFolder => self.forced = self.forced.max(self.folder),
+            Do::SyncFolder => {
+                self.forced = self.forced.max(self.folder);
+                self.flush();
+            }
+        }
+    }
+
+    /// The drive's cache is flushed: the last content of each block is durable.
+    fn flush(&mut self) {
+        for block in self.blocks.values_mut() {
+            block.drain(..block.len() - 1);
         }
     }
 
@@ -239,8 +264,8 @@ impl Machine {
         }
     }
 
-    /// The folder after a crash that keeps `kept` entries.
-    pub(super) fn left(&self, kept: usize) -> Folder {
+    /// The folders after a crash that keeps `kept` entries; nothing if there are more than `most`.
+    pub(super) fn left(&self, kept: usize, most: usize) -> Option<Vec<Folder>> {
         let mut names: BTreeMap<&str, File> = BTreeMap::new();
         let mut sizes: BTreeMap<File, u64> = BTreeMap::new();
         let mut lives: BTreeMap<(File, u64), usize> = BTreeMap::new();
@@ -269,20 +294,50 @@ impl Machine {
                 }
             }
         }
-        let cells = |file: File| {
-            let mut cells = vec![0; sizes.get(&file).copied().unwrap_or(0) as usize];
+        let mut folders = vec![Folder::new()];
+        for (name, file) in names {
+            let length = sizes.get(&file).copied().unwrap_or(0) as usize;
+            let mut cells = vec![BTreeSet::from([0]); length];
             for ((_, page), life) in lives.range((file, 0)..=(file, u64::MAX)) {
-                let (block, written) = &self.blocks[&(file, *page, *life)];
-                let end = self.cut_since(file, *written, kept).unwrap_or(u64::MAX);
-                for (at, byte) in (*page * PAGE..).zip(block) {
-                    if let Some(cell) = cells.get_mut(at as usize).filter(|_| at < end) {
-                        *cell = *byte;
-                    }
-                }
+                self.show((file, *page, *life), kept, &mut cells);
             }
-            cells
-        };
-        names.into_iter().map(|(name, file)| (name, cells(file))).collect()
+            let mut contents = vec![Vec::new()];
+            for cell in cells {
+                if folders.len() * contents.len() * cell.len() > most {
+                    return None;
+                }
+                let longer = |content: &Vec<u8>| {
+                    cell.iter().map(|byte| [&content[..], &[*byte]].concat()).collect::<Vec<_>>()
+                };
+                contents = contents.iter().flat_map(longer).collect();
+            }
+            let with = |folder: &Folder| {
+                let of = |content: &Vec<u8>| {
+                    let mut folder = folder.clone();
+                    folder.insert(name, content.clone());
+                    folder
+                };
+                contents.iter().map(of).collect::<Vec<Folder>>()
+            };
+            folders = folders.iter().flat_map(with).collect();
+        }
+        Some(folders)
+    }
+
+    /// Contents that each cell of a block may have: an entry that is kept was written behind a flush of the drive.
+    fn show(&self, block: (File, u64, usize), kept: usize, cells: &mut [BTreeSet<u8>]) {
+        let (file, page, _) = block;
+        let all = &self.blocks[&block];
+        let first = all.iter().rposition(|(_, written)| *written < kept).unwrap_or(0);
+        for at in 0..PAGE {
+            let Some(cell) = cells.get_mut((page * PAGE + at) as usize) else { continue };
+            cell.clear();
+            for (content, written) in &all[first..] {
+                let end = self.cut_since(file, *written, kept).unwrap_or(u64::MAX);
+                let is_there = page * PAGE + at < end;
+                cell.insert(if is_there { content[at as usize] } else { 0 });
+            }
+        }
     }
 
     /// The shortest length among the entries from `from` to `kept`.

@@ -34,7 +34,7 @@ fn recorded(rules: Persistence, more: &[&str]) -> Arc<FileHistory> {
     let lines = lines.iter().chain(more).chain(&[r#""ended""#]);
     let lines: Vec<String> = lines.map(|line| format!("[1,{line}]")).collect();
     let text = format!("{HEAD}\n{}\n", lines.join("\n"));
-    let read = read_from(Cursor::new(text.into_bytes()), rules);
+    let read = read_from(Cursor::new(text.into_bytes()), FileHistory::new(rules));
     Arc::new(read.unwrap().history)
 }
 
@@ -115,10 +115,11 @@ fn nothing_leads_from_one_drive_to_another() {
 fn drives_in_the_midst_of_a_recording_are_refused() {
     for count in [0, 1, 17, u32::MAX] {
         let text = format!("{HEAD}\n[1,{{\"drives\":{count}}}]\n[1,\"ended\"]\n");
-        let error = read_from(Cursor::new(text.into_bytes()), Persistence::Xfs).unwrap_err();
+        let error = read_from(Cursor::new(text.into_bytes()), FileHistory::new(Persistence::Xfs))
+            .unwrap_err();
         assert!(error.contains("2 to 16 drives stand at the beginning"), "{error}");
     }
     let file = r#"{"did":{"create":{"folder":1,"name":"a","kind":"file"}}}"#;
     let text = format!("{HEAD}\n[1,{file}]\n[1,{{\"drives\":2}}]\n[1,\"ended\"]\n");
-    assert!(read_from(Cursor::new(text.into_bytes()), Persistence::Xfs).is_err());
+    assert!(read_from(Cursor::new(text.into_bytes()), FileHistory::new(Persistence::Xfs)).is_err());
 }

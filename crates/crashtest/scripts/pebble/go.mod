@@ -1,0 +1,5 @@
+module store
+
+go 1.25
+
+require github.com/cockroachdb/pebble/v2 v2.1.7

@@ -237,7 +237,7 @@ const restore = () => {
   if (it.answer === 'error') { say(it.problem, true); return; }
   cuts[cuts.length - 1].restored = it;
   const scanned = it.scanned_map_pages ? ` It reads all of flash for the entries of ${digits(it.scanned_map_pages)} mapping pages.` : '';
-  say(`The power is back. The drive is ready in ${millis(it.ready_ns - it.time_ns)}: it reads ${digits(it.pages_read)} pages in ${millis(it.scan_ns)}, puts ${digits(it.pages_restored)} pages of data back into its buffer, and charges for ${millis(it.charge_ns)}.${scanned}`);
+  say(`The power is back. The drive is ready in ${millis(it.ready_ns - it.time_ns)}: it reads ${digits(it.pages_read)} pages in ${millis(it.scan_ns)}, puts ${digits(it.put_back_pages)} pages of data back into its buffer, and charges for ${millis(it.charge_ns)}.${scanned}`);
   table();
   keep(ask({ ask: 'look' }));
   at('write').focus();

@@ -18,14 +18,14 @@ pub enum Ask {
     Open(Box<Open>),
     /// Another workload. Commands in flight go on.
     Jobs {
-        /// As in a scenario, under `[[workload.job]]`.
+        /// Jobs as in a scenario, under `[[workload.job]]`.
         jobs: Vec<JobConfig>,
     },
     /// Lets simulated time pass.
     Advance {
-        /// At most this long.
+        /// Length of time at most.
         span_ns: u64,
-        /// And until this number of commands has ended.
+        /// Number of commands that end at most; those of the last instant may be more.
         commands_most: u64,
     },
     /// Looks at the drive as it is now.
@@ -40,15 +40,15 @@ pub enum Ask {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Open {
-    /// As in a scenario, under `[device]`.
+    /// The drive as in a scenario, under `[device]`.
     pub device: Config,
-    /// As in a scenario, under `[[workload.job]]`.
+    /// Jobs as in a scenario, under `[[workload.job]]`.
     pub jobs: Vec<JobConfig>,
-    /// Everything random comes from this.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Every address is written once, in order, before the first command.
+    /// True if every address is written once, in order, before the first command.
     pub fill: bool,
-    /// This share of the capacity is overwritten at random after that.
+    /// Share of the capacity that is overwritten at random after that.
     pub overwrite: Ratio,
 }
 

@@ -1,8 +1,6 @@
 //! The drive's state before the first command: full, overwritten, and with nothing in its buffer.
 //!
-//! What is written has the stamp of data that was never written, as in [`leyden run`'s preconditioning].
-//!
-//! [`leyden run`'s preconditioning]: https://docs.rs/leyden-run
+//! Its data has the stamp of data that was never written, as in the preconditioning of `leyden run`.
 
 use leyden_device::{BlockDevice, Command, Completion, Lba, SECTOR_BYTES, Ssd, Stamp, Status};
 use leyden_sim::{Ratio, Rng, Time};

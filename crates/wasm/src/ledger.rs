@@ -39,7 +39,7 @@ struct Overwritten {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gone {
     pub(crate) acknowledged: u64,
-    /// Of these: flushed, forced or in a protected buffer.
+    /// The part that was promised: flushed, forced or in a protected buffer.
     pub(crate) promised: u64,
 }
 
@@ -47,10 +47,10 @@ pub(crate) struct Gone {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     units: Vec<Unit>,
-    /// An acknowledged write is promised at once, be it forced or not.
+    /// True if an acknowledged write is promised at once, be it forced or not.
     is_protected: bool,
     now: Tick,
-    /// What was acknowledged by then is promised.
+    /// Acknowledgements up to this one are promised.
     flushed: Tick,
     flushes: u32,
     overwritten: Vec<Overwritten>,
@@ -116,7 +116,7 @@ impl Ledger {
                 self.overwritten.push(Overwritten { unit: number, stamp, at });
             }
             unit.acknowledged = stamp;
-            // Tick 0 is before every flush.
+            // Tick 0 lies before every flush.
             unit.at = if is_promised { 0 } else { now };
         }
     }
@@ -168,7 +168,7 @@ impl Ledger {
         gone
     }
 
-    /// What recovery has left is what there is, after a cut whose losses the drive has reported.
+    /// Takes the content that recovery has left, after a cut whose losses the drive has reported.
     pub(crate) fn settle(&mut self, left: &[Stamp], reported: &PowerLoss) {
         #[cfg(test)]
         {

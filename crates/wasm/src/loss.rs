@@ -8,9 +8,9 @@ use crate::ledger::Gone;
 /// A power cut.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cut {
-    /// When.
+    /// Time of it.
     pub time_ns: u64,
-    /// The drive was recovering, or could be read only: nothing was to be saved.
+    /// True if the drive was recovering, or could be read only: nothing was to be saved.
     pub during_recovery: bool,
     /// Commands in flight that have vanished.
     pub in_flight: u64,
@@ -32,7 +32,7 @@ pub struct Cut {
     pub lost_map_pages: u64,
     /// Data that was acknowledged and is gone: what a read after the recovery shows.
     pub lost_acknowledged_bytes: u64,
-    /// Of this, data that was promised: flushed, forced (FUA), or in a protected buffer.
+    /// The part of it that was promised: flushed, forced (FUA), or in a protected buffer.
     pub lost_promised_bytes: u64,
 }
 
@@ -59,11 +59,11 @@ impl Cut {
 /// The return of the power.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Restored {
-    /// When.
+    /// Time of it.
     pub time_ns: u64,
-    /// When the drive takes commands.
+    /// Time from which on the drive takes commands.
     pub ready_ns: u64,
-    /// The dump went on for so long after the power had returned.
+    /// Rest of the dump after the power had returned.
     pub dump_ns: u64,
     /// Duration of the steps of recovery.
     pub scan_ns: u64,
@@ -72,7 +72,7 @@ pub struct Restored {
     /// Pages read.
     pub pages_read: u64,
     /// Pages of the host's data that are back in the buffer.
-    pub pages_restored: u64,
+    pub put_back_pages: u64,
     /// Mapping pages whose entries were found by reading all of flash.
     pub scanned_map_pages: u64,
     /// The steps, in order.
@@ -101,7 +101,7 @@ impl Restored {
             scan_ns: recovery.scan.as_ns(),
             charge_ns: recovery.charge.as_ns(),
             pages_read: recovery.pages_scanned,
-            pages_restored: recovery.pages_restored,
+            put_back_pages: recovery.pages_restored,
             scanned_map_pages: recovery.scanned_map_pages,
             steps: recovery.steps.iter().map(step).collect(),
         }

@@ -31,13 +31,13 @@ pub struct Sample {
     pub is_on: bool,
     /// True if the drive takes commands.
     pub is_ready: bool,
-    /// Blocks have gone bad so that the drive can be read only.
+    /// True if blocks have gone bad so that the drive can be read only.
     pub is_read_only: bool,
     /// Counters of the host.
     pub counts: Counts,
     /// Commands in flight.
     pub in_flight: u64,
-    /// Of reads, writes and flushes that ended since the last sample.
+    /// Latencies of reads, writes and flushes that ended since the last sample.
     pub latencies: [Percentiles; 3],
     /// Mapping units that the host's data took on flash.
     pub user_units: u64,
@@ -61,11 +61,11 @@ pub struct Sample {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_field_names, reason = "units stand last in names")]
 pub struct Buffer {
-    /// In the protected region.
+    /// Bytes in the protected region.
     pub protected_bytes: u64,
     /// Its size.
     pub protected_size_bytes: u64,
-    /// In the volatile region.
+    /// Bytes in the volatile region.
     pub plain_bytes: u64,
     /// Its size.
     pub plain_size_bytes: u64,
@@ -102,7 +102,7 @@ pub(crate) fn buffer_of(drive: &Ssd<Stamp>) -> Buffer {
     }
 }
 
-/// What a cut of this drive's power would cost and lose.
+/// The cost and the loss of a cut of this drive's power.
 pub(crate) fn cut_now(drive: &Ssd<Stamp>) -> Option<CutNow> {
     let (cost, supply) = (drive.cut_cost()?, drive.power_supply()?);
     // A second plan only if the first is too expensive.

@@ -22,11 +22,11 @@ use crate::stream::Stream;
 
 /// Jobs of a workload.
 const JOBS_MOST: usize = 16;
-/// One question may let this much time pass.
+/// Time that one question may let pass.
 const SPAN_MOST: Span = Span::from_ms(3_600_000);
-/// So may this number of commands end.
+/// Commands that may end in one question.
 const COMMANDS_MOST: u64 = 1_000_000;
-/// A drive is not run for longer: a century.
+/// A century: a drive is not run for longer.
 const TIME_MOST: Time = Time::from_ns(100 * 365 * 24 * 3_600_000_000_000);
 
 /// A command in flight.
@@ -38,7 +38,7 @@ struct Waiting {
     units: Range<u32>,
     bytes: u64,
     is_forced: bool,
-    /// Of a flush, for the ledger.
+    /// Tick of a flush in the ledger.
     tick: u64,
 }
 
@@ -50,19 +50,19 @@ pub(crate) struct Session {
     streams: Vec<Stream>,
     ledger: Ledger,
     now: Time,
-    /// By tag.
+    /// Commands in flight by tag.
     waiting: Vec<Option<Waiting>>,
     free_tags: Vec<u32>,
     stamp: u64,
     counts: Counts,
     latencies: Latencies,
-    /// Before the first command.
+    /// Counters before the first command.
     before: Stats,
-    /// When the drive takes commands after the last cut.
+    /// Time from which on the drive takes commands after the last return of the power.
     ready_at: Time,
     /// The cut that the power has not returned from.
     outage: Option<PowerLoss>,
-    /// Kept to save an allocation.
+    /// Completions of the last step; kept for its allocation.
     done: Vec<Completion<Stamp>>,
 }
 
@@ -75,7 +75,7 @@ impl Session {
         limits::check(open)?;
         let drive = Ssd::<Stamp>::new(&open.device, open.seed);
         let mut drive = drive.map_err(|error| format!("device.{error}"))?;
-        // Before the fill: a bad job is refused at once.
+        // The jobs before the fill: a bad one is refused at once.
         let streams = streams(&open.jobs, open.seed, drive.capacity_sectors(), drive.now())?;
         if open.fill {
             fill(&mut drive, open.overwrite, open.seed)?;
@@ -159,7 +159,7 @@ impl Session {
             };
             left = left.saturating_sub(done.len() as u64);
             let is_over = done.is_empty() && self.now >= until;
-            done.drain(..).for_each(|ended| self.ended(ended));
+            done.drain(..).for_each(|ended| self.ended(&ended));
             self.done = done;
             if is_over {
                 break;
@@ -171,7 +171,7 @@ impl Session {
     /// Submits what is due now; returns when the next command is due that waits for nothing else.
     fn submit_due(&mut self) -> Option<Time> {
         if !self.drive.is_ready() {
-            return None;
+            return Some(self.ready_at).filter(|&ready_at| ready_at > self.now);
         }
         let mut next: Option<Time> = None;
         for index in 0..self.streams.len() {
@@ -221,7 +221,7 @@ impl Session {
         self.drive.submit(self.now, command.tag(tag));
     }
 
-    fn ended(&mut self, ended: Completion<Stamp>) {
+    fn ended(&mut self, ended: &Completion<Stamp>) {
         let waiting = self.waiting[ended.tag as usize].take().expect("a command ends once");
         self.free_tags.push(ended.tag);
         if let Some(stream) = waiting.stream {

@@ -43,12 +43,12 @@ fn not_kept(config: &JobConfig) -> Option<&'static str> {
 pub(crate) struct Stream {
     job: Job,
     in_flight: u32,
-    /// Its rate counts from here.
+    /// Beginning of its rate.
     began: Time,
     issued: u64,
     writes_since_flush: u64,
     is_flushing: bool,
-    /// Drawn, and waiting for a write to the same place.
+    /// A request that waits for a write to the same place.
     held: Option<Request>,
 }
 

@@ -27,7 +27,7 @@ fn drive(region: &str, protection: &str, schedule: &str, bank: Option<&str>) -> 
     })
 }
 
-fn open(device: Value, seed: u64) -> Face {
+fn open(device: &Value, seed: u64) -> Face {
     let mut face = Face::default();
     let jobs = json!([
         { "pattern": "random", "queue_depth": 24, "fsync_every": 40, "read_share": "10 %", "span": "512 KiB" },
@@ -54,7 +54,7 @@ fn cuts(face: &mut Face) -> (u64, u64) {
         sums = (sums.0 + acknowledged, sums.1 + promised);
         ask(face, &json!({ "ask": "restore" }));
         if round % 2 == 0 {
-            // Once more, before it is ready: recovery has lost nothing, and loses nothing now.
+            // A second cut before it is ready: recovery has lost nothing, and loses nothing now.
             ask(face, &json!({ "ask": "advance", "span_ns": 1_000, "commands_most": 1 }));
             let again = ask(face, &json!({ "ask": "cut" }));
             assert_eq!((again["during_recovery"].as_bool(), lost(&again)), (Some(true), (0, 0)));
@@ -72,7 +72,7 @@ fn promises_are_kept_and_the_rest_is_counted_under_every_protection() {
         for schedule in ScheduleConfig::POLICIES {
             let mut volatile = 0;
             for (region, seed) in [("none", 1), ("full", 2), ("selective", 3), ("none", 4)] {
-                let mut face = open(drive(region, protection.name, schedule.name, None), seed);
+                let mut face = open(&drive(region, protection.name, schedule.name, None), seed);
                 let (acknowledged, promised) = cuts(&mut face);
                 assert_eq!(promised, 0, "{region} {} {}", protection.name, schedule.name);
                 match region {
@@ -89,7 +89,7 @@ fn promises_are_kept_and_the_rest_is_counted_under_every_protection() {
 fn a_bank_that_is_too_small_loses_what_was_promised() {
     let mut sum = 0;
     for protection in ["full", "partial", "none"] {
-        let mut face = open(drive("full", protection, "fifo", Some("45 uF")), 5);
+        let mut face = open(&drive("full", protection, "fifo", Some("45 uF")), 5);
         let (acknowledged, promised) = cuts(&mut face);
         assert_eq!(acknowledged, promised, "with a protected buffer all is promised");
         sum += promised;
@@ -99,7 +99,7 @@ fn a_bank_that_is_too_small_loses_what_was_promised() {
 
 #[test]
 fn the_loss_foreseen_is_the_loss() {
-    let mut face = open(drive("full", "full", "fifo", Some("45 uF")), 6);
+    let mut face = open(&drive("full", "full", "fifo", Some("45 uF")), 6);
     ask(&mut face, &json!({ "ask": "advance", "span_ns": 9_000_000, "commands_most": 100_000 }));
     let sample = ask(&mut face, &json!({ "ask": "look" }));
     let foreseen = sample["cut_now"]["unsaved_bytes"].as_u64().unwrap();

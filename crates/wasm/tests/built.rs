@@ -25,7 +25,8 @@ fn needs(test: &str, name: &str, programs: &[&'static str]) -> Option<(PathBuf, 
     };
     assert!(std::env::var_os("LEYDEN_WASM").is_none(), "LEYDEN_WASM is set: {missing}");
     // Past the capture of a test's output: who reads the log must see what was not looked at.
-    writeln!(std::io::stderr(), "SKIPPED {test}: {missing}").unwrap();
+    let mut log = std::io::stderr();
+    writeln!(log, "SKIPPED {test}: {missing}").unwrap();
     None
 }
 

@@ -7,6 +7,8 @@
 //! model ([`leyden_oracle`]) beside it.
 
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod twin;
 
 use std::ops::Range;
@@ -157,13 +159,17 @@ impl Ledger {
         self.overwritten.clear();
     }
 
+    /// The promised version of a unit.
+    const fn promised(&self, unit: &Unit) -> u64 {
+        if unit.at <= self.flushed { unit.acknowledged } else { unit.before }
+    }
+
     /// The data that is gone if `left` is what a cut leaves of every unit.
     pub(crate) fn gone(&self, left: &[Stamp]) -> Gone {
         let mut gone = Gone::default();
         for (unit, left) in self.units.iter().zip(left) {
-            let promised = if unit.at <= self.flushed { unit.acknowledged } else { unit.before };
             gone.acknowledged += u64::from(left.0 < unit.acknowledged);
-            gone.promised += u64::from(left.0 < promised);
+            gone.promised += u64::from(left.0 < self.promised(unit));
         }
         gone
     }

@@ -48,6 +48,11 @@ impl Twin {
         self.oracle.complete(Time::ZERO, self.ids[&stamp], ended, &[]).unwrap();
     }
 
+    /// True if a cut now may leave `unit` with our `stamp`.
+    pub(super) fn may_survive(&self, unit: u32, stamp: u64) -> bool {
+        self.oracle.may_survive(unit, if stamp == 0 { 0 } else { self.ids[&stamp].0 })
+    }
+
     pub(super) fn cut(&mut self) {
         self.oracle.cut(Time::ZERO);
     }

@@ -1,5 +1,5 @@
-// Asks leyden.wasm the questions on standard input, one a line, and prints the answers. With `--time`: how many
-// commands of the host a second, too.
+// Asks leyden.wasm the questions on standard input, one a line, and prints the answers. With `--time`: commands of the
+// host per second of processor time, on standard error.
 //
 //     node ask.mjs leyden.wasm [--time] < questions
 import { readFileSync } from 'node:fs';
@@ -15,14 +15,17 @@ const ask = (question) => {
   return new TextDecoder().decode(new Uint8Array(memory.buffer, leyden_answer(), length));
 };
 
+let before = 0; // commands
 for (const question of readFileSync(0, 'utf8').trimEnd().split('\n')) {
-  const began = performance.now();
+  const began = process.cpuUsage();
   const answer = ask(question);
   console.log(answer);
-  if (process.argv.includes('--time')) {
-    const s = (performance.now() - began) / 1e3;
-    const { counts } = JSON.parse(answer);
-    const ended = counts ? counts.reads + counts.writes + counts.flushes : 0;
-    console.error(`${question.slice(0, 60)}: ${s.toFixed(3)} s, ${ended} commands since the drive was opened, ${(memory.buffer.byteLength / 2 ** 20).toFixed(0)} MiB`);
+  const { answer: kind, ended } = JSON.parse(answer);
+  if (kind === 'opened') before = 0;
+  if (kind === 'advanced' && process.argv.includes('--time')) {
+    const { user, system } = process.cpuUsage(began);
+    const s = (user + system) / 1e6;
+    console.error(`${ended - before} commands in ${s.toFixed(2)} s of processor time: ${Math.round((ended - before) / s)} a second; ${memory.buffer.byteLength >> 20} MiB of memory`);
+    before = ended;
   }
 }

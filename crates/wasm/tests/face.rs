@@ -68,6 +68,11 @@ fn a_run_is_that_of_the_library() {
         (Some(user), Some(copied))
     );
     assert!(user > 0);
+    let cut = ask(&mut face, &json!({ "ask": "cut" }));
+    assert!(
+        cut["in_flight"].as_u64() > Some(0) && cut["in_flight"] == sample["in_flight"],
+        "{cut}"
+    );
 }
 
 #[test]

@@ -2,8 +2,9 @@
 """Links of the book (book.toml) that leave docs/, and a check of all links of the built book.
 
 mdBook runs this as a preprocessor: a link to a chapter that lies outside of docs/ becomes a link to its page; a link to a
-file of the repository becomes the file's path. The front page shows the drive in the browser, if .ci/wasm has built it. `book_links.py FOLDER` checks that every relative link and every fragment
-of the pages below FOLDER leads somewhere.
+file of the repository becomes the file's path. The front page shows the drive in the browser, if .ci/wasm has built
+it. `book_links.py FOLDER` checks that every relative link and every fragment of the
+pages below FOLDER leads somewhere.
 """
 
 import json

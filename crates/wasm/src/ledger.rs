@@ -4,7 +4,7 @@
 //! newest version.
 //!
 //! **Invariants**: memory is constant per unit, and per overwrite while a FLUSH is in flight; the tests run the durability
-//! model ([`leyden_oracle`]) beside it.
+//! model (`leyden-oracle`) beside it.
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,9 @@
 """Links of the book (book.toml) that leave docs/, and a check of all links of the built book.
 
 mdBook runs this as a preprocessor: a link to a chapter that lies outside of docs/ becomes a link to its page; a link to a
-file of the repository becomes the file's path. `book_links.py FOLDER` checks that every relative link and every fragment
-of the pages below FOLDER leads somewhere.
+file of the repository becomes the file's path. The front page shows the drive in the browser, if .ci/wasm has built
+it. `book_links.py FOLDER` checks that every relative link and every fragment of the
+pages below FOLDER leads somewhere.
 """
 
 import json
@@ -16,6 +17,17 @@ from typing import Any
 from urllib.parse import unquote
 
 SOURCES = "docs"
+FRONT = "docs/README.md"
+DRIVE = Path("target/wasm/leyden.html")
+SHOWN = """
+## A drive in your browser
+
+Choose a protection, write, cut the power ([on a page of its own](drive.html)).
+
+<iframe src="drive.html" title="A simulated SSD: choose its protection, write, cut its power, see the losses" loading="lazy"
+ style="width: 100%; height: 46rem; border: 1px solid var(--table-border-color); border-radius: 8px"></iframe>
+
+"""
 LINK = re.compile(r"(?<!!)\[((?:[^\]\[]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
@@ -68,6 +80,9 @@ def preprocess() -> None:
     pages = {source: page_of(chapter["path"]) for source, chapter in zip(sources, found)}
     for source, chapter in zip(sources, found):
         chapter["content"] = rewritten(chapter["content"], source, pages)
+        if source == FRONT and DRIVE.is_file():
+            head, first, rest = chapter["content"].partition("\n## ")
+            chapter["content"] = head + SHOWN + first.lstrip("\n") + rest
         chapter["path"] = pages[source]
     json.dump(book, sys.stdout)
 

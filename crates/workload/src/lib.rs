@@ -9,7 +9,9 @@
 mod class;
 mod request;
 pub mod synth;
+#[cfg(feature = "files")]
 pub mod trace;
+#[cfg(feature = "files")]
 pub mod zoned;
 pub use class::{BadName, Class, ClassNames, NameId};
 pub use request::Request;

@@ -83,7 +83,8 @@ impl Frontend {
         Self {
             command: config.command,
             link_rate: config.link_rate,
-            slots: config.queues as usize * config.queue_depth as usize,
+            // 2^32 at most, which a `usize` of 32 bits cannot hold.
+            slots: (config.queues as usize).saturating_mul(config.queue_depth as usize),
             taken: 0,
             outside: VecDeque::new(),
             controller_free: Time::ZERO,

@@ -8,6 +8,8 @@ use super::secret;
 const PAGE: &str = include_str!("../../assets/watch.html");
 const STYLE: &str = include_str!("../../assets/watch.css");
 const SCRIPT: &str = include_str!("../../assets/watch.js");
+/// Of the page of `leyden-wasm`, too.
+const FIGURES: &str = include_str!("../../assets/figures.js");
 const PLOTS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 const PLOTS_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
@@ -16,6 +18,7 @@ const LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 pub(super) const BYTES_MOST: usize = PAGE.len()
     + STYLE.len()
     + SCRIPT.len()
+    + FIGURES.len()
     + PLOTS.len()
     + PLOTS_STYLE.len()
     + LICENCE.len()
@@ -33,6 +36,7 @@ pub(super) fn reply() -> io::Result<(String, Vec<u8>)> {
         ("@plots-style@", PLOTS_STYLE),
         ("@licence@", LICENCE),
         ("@plots@", PLOTS),
+        ("@figures@", FIGURES),
         ("@script@", SCRIPT),
     ];
     let body = parts.iter().fold(PAGE.to_owned(), |page, (mark, part)| page.replace(mark, part));

@@ -35,6 +35,8 @@ const EDGES: &[(&str, &[&str])] = &[
         "pyapi",
         &["crashtest", "sweep", "torture", "run", "config", "record", "workload", "device", "sim"],
     ),
+    // The oracle in its tests only.
+    ("wasm", &["oracle", "workload", "device", "power", "buffer", "ftl", "sim"]),
     ("capi", &["serve", "image", "config", "device", "sim"]),
     ("crashtest", &["serve", "image", "wire", "oracle", "device", "files", "sim"]),
     ("serve", &["nvme", "image", "wire", "device", "power", "buffer", "sim"]),

@@ -5,8 +5,8 @@
     campaigns/atomic_writes.py --show docs/evidence/atomic-writes.json
 
 InnoDB runs without doublewrite, PostgreSQL with full_page_writes=off, SQLite as it comes. Each is recorded on ext4 on a drive
-that keeps or loses units of 4 KiB (plain), and on one with NAWUPF = 16 KiB (atomic); power is cut at moments of the recording,
-in states that the contract of a volatile cache allows. Prints a table of Markdown. What is not installed is named and left
+that keeps or loses units of 4 KiB (plain), and on one with NAWUPF = 16 KiB (atomic), PostgreSQL on a protected buffer too. Power is cut at
+moments of the recording, in states that the contract of a volatile cache allows. Prints a table of Markdown. What is not installed is named and left
 out. Takes root, /dev/fuse and loop devices.
 
 `setup`, `work` and `check ENGINE PAGE` are for the crash test itself. The check of InnoDB compares the checksums of all pages as
@@ -17,6 +17,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,16 +26,24 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
-DRIVES = {"plain": [], "atomic": ["--set", "device.atomic.nawupf=16 KiB"]}
+NO_REGION = ["--set", "device.buffer.region=none"]
+FULL_REGION = ["--set", "device.buffer.region=full"]
+DRIVES = {
+    "plain": NO_REGION,
+    "atomic, 16 KiB": [*NO_REGION, "--set", "device.atomic.nawupf=16 KiB"],
+    # The page cache writes many pages by one command: more than a flash page takes capacitors.
+    "full": FULL_REGION,
+    "full, atomic, 1 MiB": [*FULL_REGION, "--set", "device.atomic.nawupf=1 MiB"],
+}
 WITHOUT = ["--skip-innodb-doublewrite", "--innodb-buffer-pool-size=24M"]
 # Transactions between two moments at which InnoDB writes the pages of its tables over.
 WRITE_EVERY = 10
 RECOVER_EVERY = 50
-# An engine, what it runs without, and its page sizes.
+# An engine, its protection here, its page sizes, and how many of the drives.
 ENGINES = {
-    "InnoDB": ("doublewrite", [4096, 8192, 16384]),
-    "PostgreSQL": ("full_page_writes", [8192]),
-    "SQLite": ("nothing (write-ahead log)", [4096, 8192, 16384]),
+    "InnoDB": ("no doublewrite", [4096, 8192, 16384], 2),
+    "PostgreSQL": ("full_page_writes=off", [8192], 4),
+    "SQLite": ("write-ahead log", [4096, 8192, 16384], 2),
 }
 
 
@@ -134,7 +143,7 @@ class SQLite:
 class Result:
     engine: str
     version: str
-    without: str
+    protection: str
     page: int
     drive: str
     promises: int
@@ -149,7 +158,7 @@ def tried(args: argparse.Namespace, engine: str, page: int, drive: str, folder: 
     """What came of a row; the reason if it cannot be run."""
     me = f"exec {sys.executable} {os.path.abspath(__file__)}"
     out = os.path.join(folder, "crash")
-    command = [args.leyden, "--quiet", "crashtest", "devices/tlc-datacenter", "--set", "device.buffer.region=none", "--fs", "ext4",
+    command = [args.leyden, "--quiet", "crashtest", "devices/tlc-datacenter", "--fs", "ext4",
                "--size", "256 MiB", *DRIVES[drive],
                *(f"--{what}={me} {what} {engine} {page}" for what in ("setup", "work", "check")), "--check-server",
                "--states", str(args.states), "--seed", str(args.seed), "--timeout", "120 s", "--out", out, "--json"]
@@ -158,8 +167,7 @@ def tried(args: argparse.Namespace, engine: str, page: int, drive: str, folder: 
         return (done.stderr.strip().splitlines() or ["it says nothing"])[-1].strip()
     summary = json.loads(done.stdout)
     with open(os.path.join(out, "work.log"), errors="replace") as log:
-        versions = [line.split()[-1] if engine == "InnoDB" else line.split(maxsplit=1)[1].strip()
-                    for line in log if line.startswith("version ")]
+        versions = [found.group() for line in log if line.startswith("version ") and (found := re.search(r"\d+(\.\d+)+", line))]
     model, control = summary["models"][0], summary["control"]
     counts = model["verdicts"]
     damaged = sum(count for verdict, count in counts.items() if verdict not in ("held", "skipped", "lost"))
@@ -170,10 +178,10 @@ def tried(args: argparse.Namespace, engine: str, page: int, drive: str, folder: 
 
 
 def print_table(results: list[Result]) -> None:
-    print("\n| engine, without | page | drive | promises | states | damaged | lost | first damage |\n|---|---|---|---|---|---|---|---|")
+    print("\n| engine, protection | page | drive | promises | states | damaged | lost | first damage |\n|---|---|---|---|---|---|---|---|")
     for it in results:
         first = it.first.replace("|", "\\|")[:90]
-        print(f"| {it.engine} {it.version}, {it.without} | {it.page // 1024} KiB | {it.drive} | {it.promises} | {it.states} | "
+        print(f"| {it.engine} {it.version}, {it.protection} | {it.page // 1024} KiB | {it.drive} | {it.promises} | {it.states} | "
               f"{it.damaged} | {it.lost} | {first} |")
 
 
@@ -195,8 +203,8 @@ def campaign() -> None:
         print(doctor.stderr.strip(), file=sys.stderr)
         sys.exit(77)
     wanted = [name.lower() for name in args.engines]
-    rows = [(engine, page, drive) for engine, (_, pages) in ENGINES.items() for page in pages for drive in DRIVES
-            if not wanted or engine.lower() in wanted]
+    rows = [(engine, page, drive) for engine, (_, pages, drives) in ENGINES.items() for page in pages
+            for drive in list(DRIVES)[:drives] if not wanted or engine.lower() in wanted]
     results: list[Result] = []
     for engine, page, drive in rows:
         folder = tempfile.mkdtemp(prefix="leyden-atomic-")
@@ -219,9 +227,11 @@ def campaign() -> None:
 
 
 def main() -> None:
+    engines: dict[str, type[InnoDB] | type[PostgreSQL] | type[SQLite]] = {
+        "InnoDB": InnoDB, "PostgreSQL": PostgreSQL, "SQLite": SQLite}
     match sys.argv[1:]:
         case [("setup" | "work" | "check") as what, engine, page]:
-            of = {"InnoDB": InnoDB, "PostgreSQL": PostgreSQL, "SQLite": SQLite}[engine](int(page))
+            of = engines[engine](int(page))
             if what == "check":
                 for number, _ in enumerate(sys.stdin):
                     print(of.verdict(number), flush=True)

@@ -146,8 +146,7 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     watch: &'a mut dyn Watch<P, D>,
     cancel: Option<&'o AtomicBool>,
     limit: u64,
-    progress: Option<&'o mut dyn FnMut(f64)>,
-    begun: Option<&'o mut dyn FnMut()>,
+    callbacks: Callbacks<'o>,
     slots: Slots,
     measure: Measure,
     /// The watch is told of commands.
@@ -160,6 +159,12 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     next_stop: Time,
     completed: u64,
     looks: Looks,
+}
+
+/// The caller's functions; see [`Options`].
+struct Callbacks<'o> {
+    progress: Option<&'o mut dyn FnMut(f64)>,
+    begun: Option<&'o mut dyn FnMut()>,
 }
 
 /// When the pump looks up: for cancellation and progress.
@@ -208,8 +213,7 @@ where
             source,
             watch,
             cancel: options.cancel,
-            progress: options.progress,
-            begun: options.begun,
+            callbacks: Callbacks { progress: options.progress, begun: options.begun },
             slots: Slots::default(),
             measure,
             completions: Vec::new(),
@@ -298,7 +302,7 @@ where
     fn measured_from_now(&mut self) {
         self.watch.begin(self.device);
         self.measure.record_from(self.source.recorded());
-        if let Some(begun) = &mut self.begun {
+        if let Some(begun) = &mut self.callbacks.begun {
             begun();
         }
     }
@@ -325,7 +329,7 @@ where
 
     fn finish(mut self, interrupted: bool) -> Measured {
         let mut warnings = self.source.warnings();
-        if let Some(progress) = &mut self.progress {
+        if let Some(progress) = &mut self.callbacks.progress {
             progress(if interrupted { self.source.fraction(self.now) } else { 1.0 });
         }
         let after = self.watch.stats(self.device);
@@ -442,7 +446,7 @@ where
     fn look(&mut self) -> Option<bool> {
         self.looks.next_look = self.looks.steps + CANCEL_EVERY;
         if self.looks.steps >= self.looks.next_report
-            && let Some(progress) = &mut self.progress
+            && let Some(progress) = &mut self.callbacks.progress
         {
             self.looks.next_report = self.looks.steps + PROGRESS_EVERY;
             let limited = self.completed as f64 / self.limit as f64;

@@ -327,6 +327,24 @@ fn pages_are_torn_between_sectors() {
     let output = bench.again(&["run", "crash", "--atom", "8192"]);
     assert_eq!(code(&output), 2);
     assert!(text(&output).contains("cannot be torn into pieces of 8192"), "{}", text(&output));
+    // Nor is a run recorded in vain.
+    let output = bench.again(&[
+        "--files", "--atom", "8192", "--work", "true", "--check", "true", "--out", "vain",
+    ]);
+    assert!(text(&output).contains("cannot be torn into pieces of 8192"), "{}", text(&output));
+    let output = bench.again(&[
+        "devices/hexa",
+        "--atom",
+        "512",
+        "--work",
+        "true",
+        "--check",
+        "true",
+        "--out",
+        "vain",
+    ]);
+    assert!(text(&output).contains("no drive tears a sector"), "{}", text(&output));
+    assert!(!bench.path().join("vain").exists());
 }
 
 /// Acknowledged commits of a primary and its replica are on both when both lose power, but for those that were not synced.

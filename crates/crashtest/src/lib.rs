@@ -104,7 +104,7 @@ pub use pool::Pool;
 pub use raw::write_raw;
 pub use realistic::Power;
 pub use runner::Runner;
-pub use session::{NO_FS, Plan, RecordPlan, Session};
+pub use session::{NO_FS, Plan, RecordPlan, Session, check_atoms};
 pub use shrink::shrink;
 pub use state::{Image, State};
 pub use store::{Content, Store};

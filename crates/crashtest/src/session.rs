@@ -252,16 +252,24 @@ impl Session {
         let recording = self.drive_recording()?;
         let unit_bytes = recording.head().unit_bytes;
         let least = atom_bytes.unwrap_or(unit_bytes);
-        if least < sector_bytes {
-            // NVMe: AWUPF (Identify Controller, bytes 528 and 529) is one logical block at the least.
-            let problem = format!(
-                "{least} bytes are to be kept or lost as a whole, and the device has sectors of {sector_bytes}: \
-                 no drive tears a sector\n  help: record with --sector {least}"
-            );
-            return Err(CrashError::Input(problem));
-        }
+        check_atoms(least, sector_bytes)?;
         recorded::timeline(&recording, size_bytes, Some(least))
     }
+}
+
+/// Checks that a device with sectors of `sector_bytes` may keep or lose `atom_bytes` as a whole, and no less.
+///
+/// # Errors
+/// If it may not.
+pub fn check_atoms(atom_bytes: u32, sector_bytes: u32) -> Result<(), CrashError> {
+    if atom_bytes >= sector_bytes {
+        return Ok(());
+    }
+    // NVMe: AWUPF (Identify Controller, bytes 528 and 529) is one logical block at the least.
+    Err(CrashError::Input(format!(
+        "{atom_bytes} bytes are to be kept or lost as a whole, and the device has sectors of {sector_bytes}: no drive tears a \
+         sector\n  help: record with --sector {atom_bytes}"
+    )))
 }
 
 /// Calls on files as they were recorded.

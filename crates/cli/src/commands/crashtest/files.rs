@@ -27,6 +27,9 @@ pub(super) fn refuse_ground(ground: GroundArgs) -> Result<(), Failure> {
 /// Refuses what only a drive has.
 pub(super) fn refuse(common: &RunCommon, options: Option<&RunOptions>) -> Result<(), Failure> {
     refuse_ground(common.ground)?;
+    if let Some(atom_bytes) = common.atom {
+        FileHistory::check_pieces(atom_bytes).map_err(failure)?;
+    }
     let Some(options) = options else { return Ok(()) };
     if options.again > 0 {
         return wants("--again");

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use leyden_crashtest::{
     Access, Explore, Finding, Flushes, Launcher, Limits, Model, ModelSummary, Plan, Pool,
-    RunVerdict, Session, Summary, Timeline, TrialProgress, Verdict, again, cuts, shrink,
+    RunVerdict, Session, Summary, Timeline, TrialProgress, Verdict, again, check_atoms, cuts,
+    shrink,
 };
 use leyden_sim::Capacitance;
 
@@ -38,6 +39,8 @@ pub(crate) fn main(args: &CrashtestArgs, cancel: &Cancel) -> Result<(), Failure>
     let Some(command) = &args.command else {
         if args.record.rules().is_some() {
             files::refuse(&args.run.common, Some(&args.run))?;
+        } else if let Some(atom_bytes) = args.run.common.atom {
+            check_atoms(atom_bytes, args.record.sector).map_err(failed)?; // before a run is recorded in vain
         }
         let session = recordings::record(&args.record, cancel)?;
         return run(&session, None, &args.run, cancel);

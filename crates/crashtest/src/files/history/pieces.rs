@@ -39,16 +39,24 @@ impl FileHistory {
     /// If pages have no such pieces.
     pub(crate) fn torn(mut self, atom_bytes: u32) -> Result<Self, CrashError> {
         assert!(self.events.is_empty(), "the size of pieces comes first");
-        let page_bytes = PAGE_BYTES as u32;
-        if !atom_bytes.is_power_of_two() || !(ATOM_BYTES_LEAST..=page_bytes).contains(&atom_bytes) {
-            let problem = format!(
-                "a page of {page_bytes} bytes cannot be torn into pieces of {atom_bytes}\n  help: a power of two from \
-                 {ATOM_BYTES_LEAST} to {page_bytes}"
-            );
-            return Err(CrashError::Input(problem));
-        }
+        Self::check_pieces(atom_bytes)?;
         self.pages.atom_bytes = atom_bytes;
         Ok(self)
+    }
+
+    /// Checks that a page can be torn into pieces of `atom_bytes`.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn check_pieces(atom_bytes: u32) -> Result<(), CrashError> {
+        let page_bytes = PAGE_BYTES as u32;
+        if atom_bytes.is_power_of_two() && (ATOM_BYTES_LEAST..=page_bytes).contains(&atom_bytes) {
+            return Ok(());
+        }
+        Err(CrashError::Input(format!(
+            "a page of {page_bytes} bytes cannot be torn into pieces of {atom_bytes}\n  help: a power of two from \
+             {ATOM_BYTES_LEAST} to {page_bytes}"
+        )))
     }
 
     /// Bytes that a drive keeps or loses as a whole.

@@ -18,12 +18,12 @@ import importlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from commands import needs_crashtest, open_folder
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
 NO_REGION = ["--set", "device.buffer.region=none"]
@@ -198,21 +198,14 @@ def campaign() -> None:
         with open(args.show) as record:
             return print_table([Result(**result) for result in json.load(record)])
     args.leyden = os.path.abspath(args.leyden)
-    doctor = subprocess.run([args.leyden, "crashtest", "doctor"], capture_output=True, text=True)
-    if doctor.returncode != 0:
-        print(doctor.stderr.strip(), file=sys.stderr)
-        sys.exit(77)
+    needs_crashtest(args.leyden)
     wanted = [name.lower() for name in args.engines]
     rows = [(engine, page, drive) for engine, (_, pages, drives) in ENGINES.items() for page in pages
             for drive in list(DRIVES)[:drives] if not wanted or engine.lower() in wanted]
     results: list[Result] = []
     for engine, page, drive in rows:
-        folder = tempfile.mkdtemp(prefix="leyden-atomic-")
-        os.chmod(folder, 0o755)  # PostgreSQL runs as another user, who must get there
-        try:
+        with open_folder("leyden-atomic-") as folder:
             result = tried(args, engine, page, drive, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         if isinstance(result, str):
             print(f"left out: {engine}, {page}, {drive}: {result}", file=sys.stderr, flush=True)
             continue

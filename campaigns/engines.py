@@ -14,11 +14,11 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import asdict, dataclass, field
+
+from commands import needs_crashtest, open_folder
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
 RULES = ["xfs", "ext4", "posix"]
@@ -255,22 +255,15 @@ def main() -> None:
         with open(args.show) as record:
             return print_tables([Result(**result) for result in json.load(record)])
     args.leyden = os.path.abspath(args.leyden)
-    doctor = subprocess.run([args.leyden, "crashtest", "doctor", "--files"], capture_output=True, text=True)
-    if doctor.returncode != 0:
-        print(doctor.stderr.strip(), file=sys.stderr)
-        sys.exit(77)
+    needs_crashtest(args.leyden, "--files")
     wanted = [name.lower() for name in args.engines]
     results: list[Result] = []
     for setting in SETTINGS:
         if wanted and setting.engine.lower() not in wanted:
             continue
         for rules in RULES:
-            folder = tempfile.mkdtemp(prefix="leyden-engines-")
-            os.chmod(folder, 0o755)  # PostgreSQL runs as another user, who must get there
-            try:
+            with open_folder("leyden-engines-") as folder:
                 result = run(args, setting, rules, folder)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
             if isinstance(result, str):
                 print(f"left out: {setting.engine}, {setting.name}: {result}", file=sys.stderr, flush=True)
                 break

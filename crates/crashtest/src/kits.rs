@@ -61,6 +61,22 @@ const CARGO_BUILD: &str = "cargo build --quiet --target-dir target";
 /// The package is put beside the script if it is not installed.
 const DUCKDB_BUILD: &str = "python3 -c 'import duckdb' 2>/dev/null || python3 -m pip install --quiet --target . duckdb==2.0.1";
 
+/// The shape that most have.
+const KIT: Kit = Kit {
+    name: "",
+    about: "",
+    files: &[],
+    build: None,
+    program: "",
+    setup: "setup",
+    work: "",
+    check: "check",
+    is_server: true,
+    needs: &[],
+    size: "64 MiB",
+    drives: 1,
+};
+
 /// All of them, by name.
 pub const KITS: &[Kit] = &[
     Kit {
@@ -73,13 +89,9 @@ pub const KITS: &[Kit] = &[
         ],
         build: Some(GO_BUILD),
         program: "./store",
-        setup: "setup",
         work: "work 200",
-        check: "check",
-        is_server: true,
         needs: &["go"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "bbolt",
@@ -91,13 +103,9 @@ pub const KITS: &[Kit] = &[
         ],
         build: Some(GO_BUILD),
         program: "./store",
-        setup: "setup",
         work: "work 100",
-        check: "check",
-        is_server: true,
         needs: &["go"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "duckdb",
@@ -105,27 +113,19 @@ pub const KITS: &[Kit] = &[
         files: &[("duck.py", script!("duckdb/duck.py"))],
         build: Some(DUCKDB_BUILD),
         program: "./duck.py",
-        setup: "setup",
         work: "work 60",
-        check: "check",
-        is_server: true,
         needs: &["python3"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "etcd",
         about: "etcd of three members, each on a drive of its own, always with --files; needs etcd-server, etcd-client and Python 3",
         files: &[("etcd.py", script!("etcd/etcd.py"))],
-        build: None,
         program: "./etcd.py",
-        setup: "setup",
         work: "work 30",
-        check: "check",
-        is_server: true,
         needs: &["python3", "etcd", "etcdctl"],
-        size: "64 MiB",
         drives: 3,
+        ..KIT
     },
     Kit {
         name: "fjall",
@@ -137,13 +137,9 @@ pub const KITS: &[Kit] = &[
         ],
         build: Some(CARGO_BUILD),
         program: "./target/debug/store",
-        setup: "setup",
         work: "work 200",
-        check: "check",
-        is_server: true,
         needs: &["cargo"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "gdbm",
@@ -151,27 +147,20 @@ pub const KITS: &[Kit] = &[
         files: &[("gdbm.c", script!("gdbm/gdbm.c"))],
         build: Some("cc -O1 -o gdbm gdbm.c -lgdbm"),
         program: "./gdbm",
-        setup: "setup",
         work: "work 100",
-        check: "check",
-        is_server: true,
         needs: &["cc"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "git",
         about: "git with core.fsync=all, which loses the last commit: it syncs files, not folders; needs git",
         files: &[("git.sh", script!("git/git.sh"))],
-        build: None,
         program: "./git.sh",
         setup: "setup core.fsync=all",
         work: "work 20",
-        check: "check",
         is_server: false,
         needs: &["git"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "leveldb",
@@ -179,41 +168,28 @@ pub const KITS: &[Kit] = &[
         files: &[("leveldb.cc", script!("leveldb/leveldb.cc"))],
         build: Some("c++ -std=c++17 -O1 -o leveldb leveldb.cc -lleveldb"),
         program: "./leveldb",
-        setup: "setup",
         work: "work 400",
-        check: "check",
-        is_server: true,
         needs: &["c++"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "lmdb",
         about: "LMDB; needs python3-lmdb",
         files: &[("lightning.py", script!("lmdb/lightning.py"))],
-        build: None,
         program: "./lightning.py",
-        setup: "setup",
         work: "work sync 200",
-        check: "check",
-        is_server: true,
         needs: &["python3"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "mariadb",
         about: "MariaDB with InnoDB; needs mariadb-server",
         files: &[("mariadb.py", script!("mariadb/mariadb.py"))],
-        build: None,
         program: "./mariadb.py",
-        setup: "setup",
         work: "work 60",
-        check: "check",
-        is_server: true,
         needs: &["python3", "mariadbd"],
         size: "192 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "pebble",
@@ -225,27 +201,19 @@ pub const KITS: &[Kit] = &[
         ],
         build: Some(GO_BUILD),
         program: "./store",
-        setup: "setup",
         work: "work 200",
-        check: "check",
-        is_server: true,
         needs: &["go"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "postgresql",
         about: "PostgreSQL; needs postgresql, and a user postgres who may enter this folder",
         files: &[("postgres.py", script!("postgresql/postgres.py"))],
-        build: None,
         program: "./postgres.py",
-        setup: "setup",
         work: "work 200",
-        check: "check",
-        is_server: true,
         needs: &["python3", "setpriv"],
         size: "256 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "postgresql-replica",
@@ -254,15 +222,12 @@ pub const KITS: &[Kit] = &[
             ("postgres.py", script!("postgresql/postgres.py")),
             ("replica.py", script!("postgresql/replica.py")),
         ],
-        build: None,
         program: "./replica.py",
-        setup: "setup",
         work: "work 60",
-        check: "check",
-        is_server: true,
         needs: &["python3", "setpriv", "psql"],
         size: "256 MiB",
         drives: 2,
+        ..KIT
     },
     Kit {
         name: "redb",
@@ -274,27 +239,18 @@ pub const KITS: &[Kit] = &[
         ],
         build: Some(CARGO_BUILD),
         program: "./target/debug/store",
-        setup: "setup",
         work: "work 100",
-        check: "check",
-        is_server: true,
         needs: &["cargo"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "redis",
         about: "Redis with appendfsync always; needs redis-server",
         files: &[("redis.py", script!("redis/redis.py"))],
-        build: None,
         program: "./redis.py",
-        setup: "setup",
         work: "work 100",
-        check: "check",
-        is_server: true,
         needs: &["python3", "redis-server"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "rocksdb",
@@ -302,13 +258,9 @@ pub const KITS: &[Kit] = &[
         files: &[("rocksdb.cc", script!("rocksdb/rocksdb.cc"))],
         build: Some("c++ -std=c++17 -O1 -o rocksdb rocksdb.cc -lrocksdb"),
         program: "./rocksdb",
-        setup: "setup",
         work: "work 400",
-        check: "check",
-        is_server: true,
         needs: &["c++"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "sled",
@@ -320,27 +272,20 @@ pub const KITS: &[Kit] = &[
         ],
         build: Some(CARGO_BUILD),
         program: "./target/debug/store",
-        setup: "setup",
         work: "work 100",
-        check: "check",
-        is_server: true,
         needs: &["cargo"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
     Kit {
         name: "sqlite",
         about: "SQLite in WAL mode with synchronous=FULL; needs Python 3",
         files: &[("sqlite.py", script!("sqlite/sqlite.py"))],
-        build: None,
         program: "./sqlite.py",
         setup: "setup WAL FULL",
         work: "work WAL FULL 200",
         check: "check WAL",
-        is_server: true,
         needs: &["python3"],
-        size: "64 MiB",
-        drives: 1,
+        ..KIT
     },
 ];
 

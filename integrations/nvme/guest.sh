@@ -20,7 +20,7 @@ DIR=${GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/leyden-guest}
 KPKG=linux-image-amd64
 SUITE=trixie
 PKGS="$KPKG busybox-static kmod bash coreutils util-linux util-linux-extra mount grep sed gawk findutils procps iproute2 jq bc
- e2fsprogs xfsprogs f2fs-tools btrfs-progs dmsetup nvme-cli zbd-utils fio strace dm-zoned-tools zonefs-tools"
+ e2fsprogs xfsprogs f2fs-tools btrfs-progs dmsetup nvme-cli zbd-utils fio strace dm-zoned-tools zonefs-tools python3 uuid-runtime libc-bin bsdextrautils ncurses-bin pciutils gzip sg3-utils"
 # modules that a test may want; what they depend on comes along; a missing one is only noted
 QEMU=$DIR/qemu-system-x86_64
 
@@ -47,7 +47,7 @@ I
 
 MODULES="virtio_pci virtio_mmio virtio_blk virtio_net virtio_rng e1000 9p 9pnet_virtio
  nvme_tcp nvme_fabrics nvme nvmet nvmet_tcp nvme_loop null_blk nbd ublk_drv loop brd scsi_debug
- dm_mod dm_zoned dm_log_writes dm_flakey dm_delay dm_snapshot zonefs ext4 xfs f2fs btrfs crc32_generic crc32c_generic crc32c_intel
+ dm_mod dm_zoned dm_log_writes dm_flakey dm_delay dm_snapshot dm_crypt zonefs ext4 xfs f2fs btrfs crc32_generic crc32c_generic crc32c_intel
  libcrc32c configfs bfq kyber_iosched mq_deadline fuse nvme_auth dh_generic hmac sha256 sha512 sha256_generic sha512_generic"
 
 build() {
@@ -67,6 +67,8 @@ build() {
       || echo "no module: $m" >&2
   done | awk '!s[$0]++' > "$DIR/modules.list"
   while read -r f; do f=$(readlink -f "$f"); mkdir -p "$T/$(dirname "${f#"$(readlink -f "$R")"/}")"; cp "$f" "$T/${f#"$(readlink -f "$R")"/}"; done < "$DIR/modules.list"
+  # tests of kernel features ask which ones it has
+  cp "$(find "$R/boot" "$R/usr/lib/modules/$KV" -maxdepth 1 -name 'config*' | head -1)" "$T/usr/lib/modules/$KV/config"
   cp "$R/usr/lib/modules/$KV"/modules.{order,builtin,builtin.modinfo} "$T/usr/lib/modules/$KV/"
   # as plain files: no decompression in the guest, and busybox can load them
   find "$T" -name '*.ko.xz' -exec xz -d -q {} +
@@ -78,6 +80,7 @@ build() {
   echo '127.0.0.1 localhost guest' > "$R/etc/hosts"; echo guest > "$R/etc/hostname"
   mkdir -p "$R/etc/nvme"; echo nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555 > "$R/etc/nvme/hostnqn"
   echo 11111111-2222-3333-4444-555555555555 > "$R/etc/nvme/hostid"
+  [ -e "$R/bin/sh" ] || ln -s bash "$R/bin/sh"
   # busybox stands in for what the packages' own scripts would have linked (awk, vi, …)
   mkdir -p "$R/usr/lib/busybox-applets"; local a; for a in $(busybox --list); do ln -sf /bin/busybox "$R/usr/lib/busybox-applets/$a"; done
   cat > "$R/sbin/guest-init" <<'I'
@@ -85,7 +88,7 @@ build() {
 # second stage: PID 1 of the guest
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/busybox-applets HOME=/ LC_ALL=C
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /tmp; mkdir -p /run/lock
-mount -t debugfs debugfs /sys/kernel/debug
+mount -t debugfs debugfs /sys/kernel/debug; modprobe -q configfs; mount -t configfs configfs /sys/kernel/config 2>/dev/null
 ln -sf /proc/self/fd /dev/fd; ln -sf fd/0 /dev/stdin; ln -sf fd/1 /dev/stdout; ln -sf fd/2 /dev/stderr; mkdir -p /dev/shm; mount -t tmpfs tmpfs /dev/shm
 ip link set lo up
 modprobe -q virtio_net

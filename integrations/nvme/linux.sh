@@ -133,6 +133,32 @@ auth() {
   done
 }
 
+# $1 hosts at once, with queues of 16 to 1,024 entries (Linux makes no smaller ones) and all digests: each reads what another has written; half of them go and
+# come again amid the others' commands.
+hosts() {
+  local hosts=$1 i c; say "$hosts hosts"
+  id() { printf '22222222-2222-3333-4444-%012d' "$1"; }
+  come() { local digests=("" --hdr-digest --data-digest "--hdr-digest --data-digest")
+    nvme connect -t tcp -a $ADDR -s "$PORT" -n "$NQN" -q "nqn.2014-08.org.nvmexpress:uuid:$(id "$1")" -I "$(id "$1")" --nr-io-queues=1 --queue-size=$((16 << $1 % 7)) \
+      --reconnect-delay=1 ${digests[$1 % 4]} > /tmp/come$1 2>&1 || bad "host $1: $(cat /tmp/come$1) $(dmesg | tail -3)"; }
+  # The disk of host $1, and its controller.
+  of() { for c in /sys/class/nvme/nvme*; do [ "$(cat "$c/hostid")" = "$(id "$1")" ] && break; done
+    for _ in $(seq 100); do for d in "$c"/nvme*n*; do [ "$(cat "$d/nsid" 2>/dev/null)" = 1 ] && { echo "/dev/${d##*/}"; return; }; done; sleep 0.1; done; }
+  all() { local i pids=(); for i in "$@"; do come "$i" & pids+=($!); done; wait "${pids[@]}"; }
+  all $(seq 0 $((hosts - 1))); [ "$(ls /sys/class/nvme | wc -l)" = "$hosts" ] || bad "$(ls /sys/class/nvme | wc -l) controllers"
+  for i in $(seq 0 $((hosts - 1))); do dd if=/dev/urandom of=/tmp/h$i bs=64k count=4 status=none; dd if=/tmp/h$i of="$(of "$i")" bs=64k seek=$((i * 4)) oflag=direct status=none || bad "write of host $i"; done
+  for i in $(seq 0 $((hosts - 1))); do dd if="$(of $(((i + 1) % hosts)))" bs=64k skip=$((i * 4)) count=4 iflag=direct status=none | cmp - /tmp/h$i || bad "what host $i wrote"; done
+  local busy=(); for i in $(seq 1 2 $((hosts - 1))); do fio --eta=never --name=h --filename="$(of "$i")" --offset=$((32 + i * 2))m --size=1m --rw=randrw --bs=4k --ioengine=libaio --iodepth=16 --direct=1 --time_based --runtime=20 \
+    --verify=crc32c --verify_backlog=64 --output=/tmp/fio$i & busy+=($!); done
+  local turns=0 until=$((SECONDS + 16)); while [ $SECONDS -lt $until ]; do
+    for i in $(seq 0 2 $((hosts - 1))); do for c in /sys/class/nvme/nvme*; do [ "$(cat "$c/hostid" 2>/dev/null)" = "$(id "$i")" ] && echo 1 > "$c/delete_controller"; done; done
+    all $(seq 0 2 $((hosts - 1))); turns=$((turns + 1)); done
+  for i in "${!busy[@]}"; do wait "${busy[$i]}" || bad "fio of host $((i * 2 + 1)): $(tail -3 /tmp/fio$((i * 2 + 1)))"; done
+  echo "$((hosts / 2)) hosts went and came $turns times amid the others' commands"
+  for i in $(seq 0 $((hosts - 1))); do dd if="$(of "$i")" bs=64k skip=$((i * 4)) count=4 iflag=direct status=none | cmp - /tmp/h$i || bad "what host $i reads in the end"; done
+  nvme disconnect-all; sleep 1; [ -z "$(ls /sys/class/nvme)" ] || bad "left: $(ls /sys/class/nvme)"
+}
+
 # The power of a drive fails and returns while a host waits for it: it reconnects by itself, and goes on.
 returns() {
   say "a cut while the host waits"; wipefs -qa "$N1"
@@ -147,6 +173,7 @@ case $1 in
   cuts) connect || bad connect; wait_disks; cuts "$4" "$5";;
   atomic) connect || bad connect; wait_disks; atomic "${4:-16384}" "${5:-5}";;
   auth) auth "$4" "$5";;
+  hosts) hosts "${4:-24}";;
   returns) connect || bad connect; wait_disks; returns;;
   sh) connect; wait_disks; eval "$4";;
 esac

@@ -62,6 +62,10 @@ pub(crate) struct Settings {
     pub(crate) power_fail_only: bool,
     /// Feature 04h: over and under, in kelvins.
     pub(crate) temperatures: [u16; 2],
+    /// Feature 08h: how many completions and how long an interrupt may wait for; it waits for none here.
+    pub(crate) coalescing: u16,
+    /// Feature 09h, by vector: those without coalescing.
+    pub(crate) uncoalesced: u32,
     /// Feature 16h.
     pub(crate) behaviour: [u8; 512],
 }
@@ -69,7 +73,14 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let temperatures = [0xffff, 0];
-        Self { caches: true, power_fail_only: false, temperatures, behaviour: [0; 512] }
+        Self {
+            caches: true,
+            power_fail_only: false,
+            temperatures,
+            coalescing: 0,
+            uncoalesced: 0,
+            behaviour: [0; 512],
+        }
     }
 }
 

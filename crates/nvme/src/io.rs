@@ -6,9 +6,9 @@
 use leyden_device::{Lba, SECTOR_BYTES, ZoneAction, ZoneFilter, ZoneState};
 use zerocopy::FromBytes;
 
-use crate::namespace::{Namespace, TRANSFER_MOST};
+use crate::namespace::{COPY_RANGES_MOST, Namespace, TRANSFER_MOST};
 use crate::status::Status;
-use crate::wire::{DsmRange, Sqe, ZONE_BYTES};
+use crate::wire::{CopyRange, DsmRange, Sqe, ZONE_BYTES};
 
 /// The host's data that a command moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +64,15 @@ pub enum Io {
         /// The attribute "deallocate".
         deallocate: bool,
     },
+    /// 19h: so many source ranges follow, whose blocks are written one after the other.
+    Copy {
+        /// Source ranges.
+        count: usize,
+        /// Where they go.
+        lba: Lba,
+        /// Force unit access.
+        fua: bool,
+    },
     /// 7Dh.
     Append {
         /// The zone's first block.
@@ -111,10 +120,13 @@ pub struct Report {
 pub type Ranges = Vec<(Lba, u32)>;
 
 /// Opcodes of the NVM command set that a namespace of it takes.
-pub(crate) const NVM_OPCODES: [u8; 7] = [0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c];
+pub(crate) const NVM_OPCODES: [u8; 8] = [0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c, COPY];
 /// Those that a zoned namespace takes beside.
 pub(crate) const ZNS_OPCODES: [u8; 3] = [0x79, 0x7a, 0x7d];
 
+const COPY: u8 = 0x19;
+/// The format of the source ranges of a copy; only the first is known.
+const COPY_FORMAT: u32 = 0xf << 8;
 const DIRECTIVE: u32 = 0xf << 20;
 const FUA: u32 = 1 << 30;
 const DEALLOCATE: u32 = 1 << 2;
@@ -144,6 +156,14 @@ impl Namespace {
             0x79 => self.management(sqe, cdw13).map(Io::Zone),
             0x7a => self.receive(sqe, cdw13).map(Io::Report),
             _ if cdw12 & DIRECTIVE != 0 => Err(Status::INVALID_FIELD),
+            COPY if cdw12 & COPY_FORMAT != 0 => Err(Status::INVALID_FIELD),
+            COPY => {
+                let count = (cdw12 & 0xff) as usize + 1;
+                if count > COPY_RANGES_MOST {
+                    return Err(Status::SIZE_LIMIT);
+                }
+                Ok(Io::Copy { count, lba: self.sector(sqe.start())?, fua })
+            }
             _ => {
                 let (lba, sectors) = self.range(sqe)?;
                 Ok(match opcode {
@@ -222,6 +242,24 @@ impl Namespace {
         self.sectors_of(each)
     }
 
+    /// The source ranges of a copy to `to`.
+    ///
+    /// # Errors
+    /// If one, or the whole at its place, is not all the namespace's; if it is more than a copy may have.
+    pub fn sources(&self, data: &[u8], count: usize, to: Lba) -> Result<Ranges, Status> {
+        let (ranges, _) = <[CopyRange]>::ref_from_prefix_with_elems(data, count)
+            .map_err(|_| Status::SGL_LENGTH)?;
+        let each = ranges.iter().map(|it| (it.start.get(), u64::from(it.blocks.get()) + 1));
+        let blocks: u64 = each.clone().map(|it| it.1).sum();
+        if blocks > u64::from(self.copy_blocks()) {
+            return Err(Status::SIZE_LIMIT);
+        }
+        if to.0 / self.block_sectors() + blocks > self.blocks {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        self.sectors_of(each)
+    }
+
     fn sectors_of(&self, ranges: impl Iterator<Item = (u64, u64)>) -> Result<Ranges, Status> {
         // Of a range, what fits into a number of sectors.
         let most = u64::from(u32::MAX) / self.block_sectors();
@@ -251,10 +289,22 @@ impl Io {
             | Self::Compare(_, sectors) => Transfer::FromHost(bytes_of(sectors)),
             // Linux sends a page, whatever the ranges are.
             Self::Dsm { count, .. } => Transfer::AtLeast(count * size_of::<DsmRange>()),
+            Self::Copy { count, .. } => Transfer::AtLeast(count * size_of::<CopyRange>()),
             Self::Report(Report { bytes, .. }) => Transfer::ToHost(bytes),
             Self::Flush { .. } | Self::WriteZeroes { .. } | Self::Verify(..) | Self::Zone(_) => {
                 Transfer::None
             }
+        }
+    }
+}
+
+impl Io {
+    /// Bytes that it reads for itself: they pass through the server's memory.
+    pub const fn passing_bytes(&self) -> usize {
+        match *self {
+            Self::Compare(_, sectors) | Self::Verify(_, sectors) => bytes_of(sectors),
+            Self::Copy { .. } => TRANSFER_MOST,
+            _ => 0,
         }
     }
 }
@@ -295,6 +345,9 @@ mod tests {
             (0x02, 0, 256, 0, Status::INVALID_FIELD), // more than MDTS
             (0x01, 0, 1 << 20, 0, Status::INVALID_FIELD), // a directive
             (0x04, 0, 0, 0, Status::INVALID_OPCODE),
+            (0x19, 0, 1 << 8, 0, Status::INVALID_FIELD), // a format of source ranges
+            (0x19, 0, 128, 0, Status::SIZE_LIMIT),
+            (0x19, 1_000, 0, 0, Status::LBA_OUT_OF_RANGE),
             (0x7d, 0, 0, 0, Status::INVALID_OPCODE), // no zones here
             (0x79, 0, 0, 4, Status::INVALID_OPCODE),
         ];
@@ -331,6 +384,22 @@ mod tests {
         assert_eq!(namespace.ranges(&data, 4), Err(Status::SGL_LENGTH));
         assert_eq!(namespace.ranges(&range(999, 2), 1), Err(Status::LBA_OUT_OF_RANGE));
         assert_eq!(namespace.ranges(&range(u64::MAX, 2), 1), Err(Status::LBA_OUT_OF_RANGE));
+        let source = |start: u64, blocks: u16| {
+            let mut bytes = vec![0; 32];
+            bytes[8..16].copy_from_slice(&start.to_le_bytes());
+            bytes[16..18].copy_from_slice(&(blocks - 1).to_le_bytes());
+            bytes
+        };
+        let sources = |data: &[Vec<u8>], to| namespace.sources(&data.concat(), data.len(), to);
+        let two = [source(3, 2), source(0, 1)];
+        assert_eq!(sources(&two, Lba(8 * 997)).unwrap(), [(Lba(24), 16), (Lba(0), 8)]);
+        assert_eq!(sources(&two, Lba(8 * 998)), Err(Status::LBA_OUT_OF_RANGE), "its target");
+        assert_eq!(sources(&[source(999, 2)], Lba(0)), Err(Status::LBA_OUT_OF_RANGE));
+        assert_eq!(sources(&[source(u64::MAX, 1)], Lba(0)), Err(Status::LBA_OUT_OF_RANGE));
+        let (whole, more) = (source(0, 256), source(0, 1));
+        assert!(sources(&[whole.clone()], Lba(0)).is_ok());
+        assert_eq!(sources(&[whole, more], Lba(0)), Err(Status::SIZE_LIMIT));
+        assert_eq!(namespace.sources(&two.concat(), 3, Lba(0)), Err(Status::SGL_LENGTH));
         let large = plain(4_096, 1 << 40);
         let parts = large.ranges(&range(0, u32::MAX), 1).unwrap();
         let sectors: u64 = parts.iter().map(|it| u64::from(it.1)).sum();

@@ -6,6 +6,8 @@ use leyden_device::{Atomicity, SECTOR_BYTES};
 pub(crate) const MDTS: u8 = 8;
 /// The same in bytes.
 pub const TRANSFER_MOST: usize = 4_096 << MDTS;
+/// Source ranges of a copy (MSRC + 1): an admin queue's data is as long as their list.
+pub(crate) const COPY_RANGES_MOST: usize = 128;
 /// The largest block that Linux takes.
 const BLOCK_MOST: u32 = 4_096;
 
@@ -76,6 +78,11 @@ impl Namespace {
     /// The command set identifier (CSI).
     pub(crate) const fn command_set(&self) -> u8 {
         if self.zones.is_some() { 2 } else { 0 }
+    }
+
+    /// Blocks of a copy, and of each of its source ranges (MCL, MSSRL): they pass through memory as a read does.
+    pub(crate) const fn copy_blocks(&self) -> u16 {
+        (TRANSFER_MOST / self.block_bytes as usize) as u16
     }
 
     /// Blocks that data may be in (NCAP).

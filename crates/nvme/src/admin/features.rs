@@ -1,8 +1,9 @@
 //! Features: what a host sets and asks (Base 2.0, 5.27).
 
 use super::Done;
-use crate::controller::{Controller, QUEUES_MOST};
+use crate::controller::{Controller, Kind, QUEUES_MOST};
 use crate::events::CONFIGURABLE;
+use crate::pci::VECTORS;
 use crate::status::Status;
 use crate::wire::Sqe;
 
@@ -12,6 +13,8 @@ const TEMPERATURE: u8 = 0x04;
 const RECOVERY: u8 = 0x05;
 const CACHE: u8 = 0x06;
 const QUEUES: u8 = 0x07;
+const COALESCING: u8 = 0x08;
+const VECTOR: u8 = 0x09;
 const ATOMICITY: u8 = 0x0a;
 const EVENTS: u8 = 0x0b;
 const KEEP_ALIVE: u8 = 0x0f;
@@ -26,18 +29,40 @@ const SAVE: u32 = 1 << 31;
 /// The composite sensor, and all of them, in feature 04h.
 const SENSORS: [u32; 2] = [0, 0xf];
 const SENSOR: u32 = 0xf << 16;
+/// Coalescing disabled, in feature 09h.
+const UNCOALESCED: u32 = 1 << 16;
 
 const fn is_changeable(feature: u8) -> bool {
-    matches!(feature, TEMPERATURE | CACHE | QUEUES | ATOMICITY | EVENTS | KEEP_ALIVE | BEHAVIOUR)
+    matches!(
+        feature,
+        TEMPERATURE
+            | CACHE
+            | QUEUES
+            | COALESCING
+            | VECTOR
+            | ATOMICITY
+            | EVENTS
+            | KEEP_ALIVE
+            | BEHAVIOUR
+    )
 }
 
-const fn is_known(feature: u8, is_discovery: bool) -> bool {
+/// Interrupts are a PCI function's: over fabrics their features are prohibited (Base 2.0, figure 32).
+fn is_known(feature: u8, kind: Kind) -> bool {
+    let is_discovery = kind == Kind::Discovery;
     match feature {
         EVENTS | KEEP_ALIVE => true,
+        COALESCING | VECTOR => kind == Kind::Pci,
         ARBITRATION | POWER | TEMPERATURE | RECOVERY | CACHE | QUEUES | ATOMICITY | BEHAVIOUR
         | HOST => !is_discovery,
         _ => false,
     }
+}
+
+/// The interrupt vector that feature 09h is about.
+const fn vector(cdw11: u32) -> Result<u16, Status> {
+    let vector = cdw11 as u16;
+    if vector < VECTORS { Ok(vector) } else { Err(Status::INVALID_FIELD) }
 }
 
 /// As many queues of both kinds, 0's based.
@@ -53,6 +78,11 @@ impl Controller {
             CACHE => u64::from(settings.caches),
             QUEUES => pair(self.granted),
             ATOMICITY => u64::from(settings.power_fail_only),
+            COALESCING => u64::from(settings.coalescing),
+            VECTOR => {
+                let vector = vector(cdw11)?;
+                u64::from(vector) | u64::from(settings.uncoalesced >> vector & 1) << 16
+            }
             EVENTS => u64::from(self.events.enabled),
             KEEP_ALIVE => u64::from(self.keep_alive_ms),
             TEMPERATURE if SENSOR & cdw11 == 0 => {
@@ -71,6 +101,12 @@ impl Controller {
         match feature {
             CACHE => self.settings.caches = value & 1 != 0,
             ATOMICITY => self.settings.power_fail_only = value & 1 != 0,
+            COALESCING => self.settings.coalescing = value as u16,
+            VECTOR => {
+                let bit = 1 << vector(value)?;
+                let off = if value & UNCOALESCED != 0 { bit } else { 0 };
+                self.settings.uncoalesced = self.settings.uncoalesced & !bit | off;
+            }
             KEEP_ALIVE => self.set_keep_alive(value, now_ms),
             EVENTS if value & !CONFIGURABLE != 0 => return Err(Status::INVALID_FIELD),
             EVENTS => self.events.enabled = value,
@@ -102,7 +138,7 @@ impl Controller {
 /// Get Features.
 pub(super) fn get_feature(controller: &Controller, sqe: &Sqe) -> Done {
     let (feature, select) = (sqe.cdw10.get() as u8, sqe.cdw10.get() >> 8 & 7);
-    if !is_known(feature, controller.is_discovery()) {
+    if !is_known(feature, controller.kind) {
         return Err(Status::INVALID_FIELD);
     }
     match select {
@@ -126,7 +162,7 @@ pub(super) fn set_feature(
     now_ms: u64,
 ) -> Result<u64, Status> {
     let feature = sqe.cdw10.get() as u8;
-    if !is_known(feature, controller.is_discovery()) {
+    if !is_known(feature, controller.kind) {
         return Err(Status::INVALID_FIELD);
     }
     if sqe.cdw10.get() & SAVE != 0 {
@@ -142,6 +178,7 @@ pub(super) fn set_feature(
 mod tests {
     use super::super::tests::{ask, sqe};
     use super::*;
+    use crate::controller::Host;
     use crate::subsystem::tests::{ready, subsystem};
 
     #[test]
@@ -168,9 +205,26 @@ mod tests {
         assert_eq!(set(0x06 | 1 << 31, 0).0, Err(Status::NOT_SAVEABLE));
         assert_eq!(set(0x02, 1).0, Err(Status::NOT_CHANGEABLE));
         assert_eq!(set(0x81, 1).0, Err(Status::SEQUENCE));
-        for unknown in [0x00, 0x03, 0x08, 0x0c, 0x0e, 0x10, 0x19, 0x7f, 0xff] {
+        for unknown in [0x00, 0x03, 0x08, 0x09, 0x0c, 0x0e, 0x10, 0x19, 0x7f, 0xff] {
             assert_eq!(set(unknown, 0), (Err(Status::INVALID_FIELD), Err(Status::INVALID_FIELD)));
         }
+    }
+
+    /// Features of a PCI function alone; each vector has its own.
+    #[test]
+    fn interrupts_have_features() {
+        let host = Host { name: String::new(), id: [0; 16] };
+        let mut controller = Controller::new(host, Kind::Pci, 0, 0);
+        let mut set = |feature: u32, value: u32, asked: u32| {
+            let told = set_feature(&mut controller, &sqe(9, 0, feature, value, 0), &[], 0);
+            let get = get_feature(&controller, &sqe(0x0a, 0, feature, asked, 0));
+            (told, get.map(|it| it.0))
+        };
+        assert_eq!(set(0x08, 0x1_0305, 0), (Ok(0), Ok(0x0305)));
+        assert_eq!(set(0x09, 1 << 16 | 3, 3), (Ok(0), Ok(1 << 16 | 3)));
+        assert_eq!(set(0x09, 1 << 16 | 16, 2), (Ok(0), Ok(2)));
+        assert_eq!(set(0x09, 3, 16), (Ok(0), Ok(1 << 16 | 16)));
+        assert_eq!(set(0x09, 17, 17), (Err(Status::INVALID_FIELD), Err(Status::INVALID_FIELD)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use leyden_device::{AtomicLimit, Atomicity};
 
 use crate::controller::{ERRORS_MOST, Kind, QUEUE_MOST, VERSION};
 use crate::events::{NOTICES, REQUESTS_MOST};
-use crate::namespace::{MDTS, Namespace, Zones};
+use crate::namespace::{COPY_RANGES_MOST, MDTS, Namespace, Zones};
 use crate::pci::VENDOR;
 use crate::status::Status;
 use crate::subsystem::{DISCOVERY_NQN, Subsystem};
@@ -14,8 +14,10 @@ use crate::wire::{Page, Sqe};
 const BYTES: usize = 4_096;
 const ALL: u32 = u32::MAX;
 const ZNS: u8 = 2;
-/// Compare, Dataset Management, Write Zeroes, Verify (ONCS).
-const COMMANDS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 7;
+/// Compare, Dataset Management, Write Zeroes, Verify, Copy (ONCS).
+const COMMANDS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 7 | 1 << 8;
+/// Formats of a copy's source ranges: 0h (OCFS).
+const COPY_FORMATS: u16 = 1;
 /// Each 16 bytes; a submission queue entry takes four of these.
 const CAPSULE_UNIT: usize = 16;
 
@@ -97,6 +99,7 @@ impl Subsystem {
             .u8(525, u8::from(has_cache) | 3 << 1) // flush of all namespaces
             .u16(526, self.atomic_everywhere(|it| it.normal))
             .u16(528, self.atomic_everywhere(|it| it.power_fail))
+            .u16(534, COPY_FORMATS)
             .u32(540, namespaces);
         page.u16(2048, 2_500); // one power state: 25 W
         page
@@ -201,6 +204,9 @@ impl Namespace {
         }
         // Deallocated blocks read as zeroes; on a conventional drive zeroes are deallocated blocks.
         let deallocates = self.zones.is_none();
+        page.u16(74, self.copy_blocks()) // a source range of a copy
+            .u32(76, self.copy_blocks().into()) // all of it
+            .u8(80, COPY_RANGES_MOST as u8 - 1);
         page.u8(30, shared)
             .u8(33, 1 | if deallocates { 1 << 3 } else { 0 })
             .bytes(104, &self.guid)

@@ -33,7 +33,7 @@ const DATA_UNIT: u64 = 512_000;
 /// A command is supported; it changes blocks.
 const IS_SUPPORTED: u32 = 1;
 const CHANGES_BLOCKS: u32 = 2;
-const CHANGING: [u8; 5] = [0x01, 0x08, 0x09, 0x79, 0x7d];
+const CHANGING: [u8; 6] = [0x01, 0x08, 0x09, 0x19, 0x79, 0x7d];
 
 /// How a drive is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

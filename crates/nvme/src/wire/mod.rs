@@ -129,6 +129,20 @@ wire! {
 }
 
 wire! {
+    /// A source range of a copy, format 0h (NVM Command Set 1.0, figure 33).
+    #[derive(PartialEq, Eq, Default)]
+    pub struct CopyRange {
+        pub reserved: U64,
+        pub start: U64,
+        /// 0's based.
+        pub blocks: U16,
+        pub reserved2: [u8; 6],
+        /// Of protection information.
+        pub tags: [u8; 8],
+    }
+}
+
+wire! {
     /// A zone descriptor (ZNS Command Set 1.1, figure 37).
     #[derive(PartialEq, Eq, Default)]
     pub struct ZoneDescriptor {
@@ -149,7 +163,7 @@ pub const ZONE_BYTES: usize = size_of::<ZoneDescriptor>();
 
 const _: () = assert!(SQE_BYTES == 64 && size_of::<FabricsSqe>() == 64 && size_of::<Cqe>() == 16);
 const _: () = assert!(size_of::<ConnectData>() == 1_024 && ZONE_BYTES == 64);
-const _: () = assert!(size_of::<DsmRange>() == 16);
+const _: () = assert!(size_of::<DsmRange>() == 16 && size_of::<CopyRange>() == 32);
 
 /// A name in a field of 256 bytes: up to its first zero byte. `None` if it has none, or is no UTF-8.
 pub fn name_of(field: &[u8; 256]) -> Option<&str> {

@@ -30,6 +30,7 @@ const CONNECT: u8 = 0x01;
 const AUTHENTICATION_SEND: u8 = 0x05;
 const COMPARE: u8 = 0x05;
 const VERIFY: u8 = 0x0c;
+const COPY: u8 = 0x19;
 /// Data that an admin command takes at most.
 const ADMIN_MOST: usize = 4_096;
 
@@ -224,6 +225,9 @@ impl Protocol for Connection {
 /// Bytes that a command's reply may carry. Data that the command reads for itself passes through memory, too.
 fn reply_bytes(pdu: &Pdu, is_io: bool) -> usize {
     let Pdu::Command { sqe, .. } = pdu else { return 0 };
+    if is_io && sqe.opcode == COPY {
+        return TRANSFER_MOST;
+    }
     if is_io && matches!(sqe.opcode, COMPARE | VERIFY) {
         return (((sqe.cdw12.get() & 0xffff) as usize + 1) * 4_096).min(TRANSFER_MOST);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use leyden_device::Lba;
 use leyden_image::{WriteFlags, ZoneAsk};
 use leyden_nvme::wire::Sqe;
 use leyden_nvme::{Io, Management, Report, Status};
@@ -10,6 +11,7 @@ use super::drives;
 use super::house::Shared;
 use super::reply::Replier;
 use crate::ask::{Answer, Ask, Failure};
+use crate::owner::Handle;
 use crate::session::Asks;
 
 const FLUSH: u8 = 0x00;
@@ -124,6 +126,15 @@ fn ask(shared: &Shared, io: Io, command: Command, force: bool, asks: &mut Asks<'
                 Err(status) => replier.end(status, 0),
             };
         }
+        Io::Copy { count, lba, fua } => {
+            return match namespace.sources(&data, count, lba) {
+                Ok(ranges) => {
+                    let target = (shared.drives[drive].clone(), lba, flags(fua, false));
+                    copy(&ranges, target, drive, replier, asks);
+                }
+                Err(status) => replier.end(status, 0),
+            };
+        }
         Io::Report(asked) => {
             let block_bytes = namespace.block_bytes;
             return report(asked, block_bytes, drive, replier, asks);
@@ -142,6 +153,57 @@ fn each(replier: Replier, asks: &mut Asks<'_>, all: impl Iterator<Item = (usize,
     for (drive, ask) in all {
         let joined = Arc::clone(&joined);
         asks.push(drive, ask, move |answer| joined.ended(&answer));
+    }
+}
+
+/// Source ranges of a copy: read together, and written as one when the last of them has come.
+struct Sources {
+    parts: Vec<Vec<u8>>,
+    left: usize,
+    failure: Option<Failure>,
+    end: Option<(Replier, Target)>,
+}
+
+type Target = (Handle, Lba, WriteFlags);
+
+fn copy(
+    ranges: &[(Lba, u32)],
+    target: Target,
+    drive: usize,
+    replier: Replier,
+    asks: &mut Asks<'_>,
+) {
+    let parts = vec![Vec::new(); ranges.len()];
+    let end = Some((replier, target));
+    let sources = Sources { parts, left: ranges.len(), failure: None, end };
+    let sources = Arc::new(Mutex::new(sources));
+    for (place, &(lba, sectors)) in ranges.iter().enumerate() {
+        let sources = Arc::clone(&sources);
+        asks.push(drive, Ask::Read(lba, sectors), move |answer| {
+            sources.lock().unwrap_or_else(PoisonError::into_inner).came(place, answer);
+        });
+    }
+}
+
+impl Sources {
+    fn came(&mut self, place: usize, answer: Answer) {
+        match answer {
+            Answer::Data(data) => self.parts[place] = data,
+            Answer::Failed(failure) => self.failure = self.failure.or(Some(failure)),
+            _ => unreachable!("a read answers with data"),
+        }
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        let Some((replier, (drive, lba, flags))) = self.end.take() else { return };
+        match self.failure {
+            Some(failure) => replier.failed(failure),
+            None => {
+                let data = std::mem::take(&mut self.parts).concat();
+                drive.ask(Ask::Write(lba, data, flags), move |answer| replier.answer(answer));
+            }
+        }
     }
 }
 

@@ -375,13 +375,36 @@ fn each_command_of_the_nvm_set_does_what_it_says() {
     assert_eq!(io.read(PLAIN, 0, 8, BLOCK).good().data, now);
     io.ask(trim.u32(44, 1), &ranges, 0).good();
     assert_eq!(io.ask(trim, &ranges[..16], 0).status, 0x400f, "a range is missing");
+    copies(io, &now);
     io.flush(u32::MAX).good();
     assert_eq!(io.ask(Entry::blocks(4, PLAIN, 0, 1), &[], 0).status, 0x4001);
     assert_eq!(io.read(PLAIN, 1 << 40, 1, BLOCK).status, 0x4080);
     assert_eq!(io.read(3, 0, 1, BLOCK).status, 0x400b);
     assert_eq!(io.read(0, 0, 1, BLOCK).status, 0x400b);
     let errors = host.admin.log(1, u32::MAX, 64, 0).good().data;
-    assert_eq!((errors[0], errors[8], errors[24]), (6, 1, 0), "six commands have failed");
+    assert_eq!((errors[0], errors[8], errors[24]), (8, 1, 0), "eight commands have failed");
+}
+
+/// A source range of a copy.
+fn source(start: u64, blocks: u16) -> [u8; 32] {
+    let mut range = [0; 32];
+    range[8..16].copy_from_slice(&start.to_le_bytes());
+    range[16..18].copy_from_slice(&(blocks - 1).to_le_bytes());
+    range
+}
+
+/// Two copies: of `now`, which lies at 0, in another order, and over a part of its own sources.
+fn copies(io: &mut Queue, now: &[u8]) {
+    let copy = |to, ranges: u32| Entry::new(0x19, PLAIN).u64(40, to).u32(48, ranges - 1);
+    let ranges = [source(3, 2), source(0, 1)].concat();
+    io.ask(copy(20, 2), &ranges, 0).good();
+    let (lead, tail) = (&now[..BLOCK], &now[3 * BLOCK..5 * BLOCK]);
+    assert_eq!(io.read(PLAIN, 20, 3, BLOCK).good().data, [tail, lead].concat());
+    io.ask(copy(21, 1), &source(20, 3), 0).good();
+    let moved = [&tail[..BLOCK], tail, lead].concat();
+    assert_eq!(io.read(PLAIN, 20, 4, BLOCK).good().data, moved, "all is read before it is written");
+    assert_eq!(io.ask(copy(20, 3), &ranges, 0).status, 0x400f, "a range is missing");
+    assert_eq!(io.ask(copy(20, 1), &source(1 << 40, 1), 0).status, 0x4080);
 }
 
 #[test]

@@ -198,7 +198,8 @@ fn random_entries_and_messages_harm_no_other_client() {
             let mut entry = [0; 64];
             entry.fill_with(|| if rng.below(3) == 0 { rng.below(256) as u8 } else { 0 });
             // Writes and trims would destroy the good one's data, and are tried elsewhere.
-            entry[0] = [0, 2, 5, 6, 8, 9, 0x0a, 0x0c, 0x79, 0x7a, 0x80][rng.below(11) as usize];
+            entry[0] =
+                [0, 2, 5, 6, 8, 9, 0x0a, 0x0c, 0x19, 0x79, 0x7a, 0x80][rng.below(12) as usize];
             if entry[0] == 8 || entry[0] == 9 {
                 entry[4..8].copy_from_slice(&9_u32.to_le_bytes());
             }

@@ -171,14 +171,7 @@ impl<'a> Worker<'a> {
             Transfer::ToHost(bytes) => (0, bytes),
             Transfer::None => (0, 0),
         };
-        // Data that a command reads for itself passes through memory, too.
-        let read = match io {
-            Io::Compare(_, sectors) | Io::Verify(_, sectors) => {
-                sectors as usize * leyden_device::SECTOR_BYTES as usize
-            }
-            _ => 0,
-        };
-        Ok(Needs { io: Some(io), comes, memory: memory + read })
+        Ok(Needs { io: Some(io), comes, memory: memory + io.passing_bytes() })
     }
 
     fn begin(&mut self, taken: Taken, needs: &Result<Needs, Status>, permit: Permit) {

@@ -73,12 +73,13 @@ def blktests(out: str) -> list[tuple[str, str, str]]:
         for after in lines[place + 1:]:
             if not after.startswith("    "):
                 break
-            behind.append(after.strip())
+            if not re.search(r"\s\.\.\.\s", after):  # a measurement
+                behind.append(after.strip())
         result = {"passed": "passed", "failed": "failed"}.get(verdict, "skipped")
         if result == "failed":
             behind = [line for line in behind if re.match(r"[+-](?![+-])", line)]
         reason = "; ".join(behind) if result != "passed" else ""
-        kind = {"zoned": " (zoned)"}.get("zoned" if disk and disk.endswith("n2") else "", "")
+        kind = " (zoned)" if disk and disk.endswith("n2") else ""
         found.append((test + kind, result, re.sub(r"/dev/nvme\w+", "the disk", reason)))
     return found
 
@@ -98,7 +99,13 @@ def zonefs_tools(out: str) -> list[tuple[str, str, str]]:
     """`  Test 0001:  title   ... PASS`."""
     words = {"PASS": "passed", "skip": "skipped", "FAIL": "failed"}
     lines = re.findall(r"^  Test (\d+):\s+(.*?)\s+\.\.\. (PASS|skip|FAIL)\s*$", BEFORE.sub("", out), re.MULTILINE)
-    return [(test, words[word], title if word != "PASS" else "") for test, title, word in lines]
+
+    def reason(title: str, word: str) -> str:
+        if word == "skip" and re.search("cnv|conv", title, re.IGNORECASE):
+            return "it wants conventional zones"
+        return "" if word == "PASS" else title
+
+    return [(test, words[word], reason(title, word)) for test, title, word in lines]
 
 
 def fio(out: str) -> list[tuple[str, str, str]]:

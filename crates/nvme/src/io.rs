@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(sources(&[source(999, 2)], Lba(0)), Err(Status::LBA_OUT_OF_RANGE));
         assert_eq!(sources(&[source(u64::MAX, 1)], Lba(0)), Err(Status::LBA_OUT_OF_RANGE));
         let (whole, more) = (source(0, 256), source(0, 1));
-        assert!(sources(&[whole.clone()], Lba(0)).is_ok());
+        assert!(sources(std::slice::from_ref(&whole), Lba(0)).is_ok());
         assert_eq!(sources(&[whole, more], Lba(0)), Err(Status::SIZE_LIMIT));
         assert_eq!(namespace.sources(&two.concat(), 3, Lba(0)), Err(Status::SGL_LENGTH));
         let large = plain(4_096, 1 << 40);

@@ -197,13 +197,11 @@ impl Sources {
             return;
         }
         let Some((replier, (drive, lba, flags))) = self.end.take() else { return };
-        match self.failure {
-            Some(failure) => replier.failed(failure),
-            None => {
-                let data = std::mem::take(&mut self.parts).concat();
-                drive.ask(Ask::Write(lba, data, flags), move |answer| replier.answer(answer));
-            }
+        if let Some(failure) = self.failure {
+            return replier.failed(failure);
         }
+        let data = std::mem::take(&mut self.parts).concat();
+        drive.ask(Ask::Write(lba, data, flags), move |answer| replier.answer(answer));
     }
 }
 

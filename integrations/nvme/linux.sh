@@ -148,9 +148,9 @@ hosts() {
   all $(seq 0 $((hosts - 1))); [ "$(ls /sys/class/nvme | wc -l)" = "$hosts" ] || bad "$(ls /sys/class/nvme | wc -l) controllers"
   for i in $(seq 0 $((hosts - 1))); do dd if=/dev/urandom of=/tmp/h$i bs=64k count=4 status=none; dd if=/tmp/h$i of="$(of "$i")" bs=64k seek=$((i * 4)) oflag=direct status=none || bad "write of host $i"; done
   for i in $(seq 0 $((hosts - 1))); do dd if="$(of $(((i + 1) % hosts)))" bs=64k skip=$((i * 4)) count=4 iflag=direct status=none | cmp - /tmp/h$i || bad "what host $i wrote"; done
-  local busy=(); for i in $(seq 1 2 $((hosts - 1))); do fio --eta=never --name=h --filename="$(of "$i")" --offset=$((32 + i * 2))m --size=1m --rw=randrw --bs=4k --ioengine=libaio --iodepth=16 --direct=1 --time_based --runtime=20 \
+  local busy=(); for i in $(seq 1 2 $((hosts - 1))); do fio --eta=never --name=h --filename="$(of "$i")" --offset=$((32 + i * 2))m --size=1m --rw=randrw --bs=4k --ioengine=libaio --iodepth=16 --direct=1 --time_based --runtime=60 \
     --verify=crc32c --verify_backlog=64 --output=/tmp/fio$i & busy+=($!); done
-  local turns=0 until=$((SECONDS + 16)); while [ $SECONDS -lt $until ]; do
+  local turns=0 until=$((SECONDS + 50)); while [ $SECONDS -lt $until ]; do
     for i in $(seq 0 2 $((hosts - 1))); do for c in /sys/class/nvme/nvme*; do [ "$(cat "$c/hostid" 2>/dev/null)" = "$(id "$i")" ] && echo 1 > "$c/delete_controller"; done; done
     all $(seq 0 2 $((hosts - 1))); turns=$((turns + 1)); done
   for i in "${!busy[@]}"; do wait "${busy[$i]}" || bad "fio of host $((i * 2 + 1)): $(tail -3 /tmp/fio$((i * 2 + 1)))"; done

@@ -19,7 +19,7 @@ slot() { for d in /sys/bus/pci/devices/*; do [ "$(cat "$d/class")" = 0x010802 ] 
 facts() {
   say "tools"; local c; c=/dev/$(basename "$(ls -d /sys/class/nvme/nvme* | head -1)"); dmesg | grep -i 'nvme' | head -5
   run nvme id-ctrl "$c"; run nvme id-ns "$N"; run nvme ns-descs "$N"; run nvme list-ns "$c"; run nvme smart-log "$c"; run nvme error-log "$c"
-  run nvme effects-log "$c" --csi 0; run nvme fw-log "$c"; run nvme get-feature "$c" -f 7
+  run nvme effects-log "$c" --csi 0; run nvme fw-log "$c"; run nvme get-feature "$c" -f 7; run nvme get-feature "$c" -f 8; run nvme get-feature "$c" -f 9 --cdw11=1
   grep -q . "/sys/bus/pci/devices/$(slot)/msi_irqs/"* && grep nvme /proc/interrupts
   grep . "/sys/block/${N##*/}/queue/"{logical_block_size,write_cache,max_hw_sectors_kb,discard_granularity,write_zeroes_max_bytes}
   local fs; for fs in ext4 xfs btrfs; do

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from commands import lacks
 
 DRIVES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integrations", "nvme", "drives")
-BEFORE = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Failures with a reason outside of the drive, which was looked at.
 UUID = "it asks for a UUID, and these drives have an NGUID"
 KNOWN: dict[tuple[str, str], str] = {
@@ -64,6 +64,7 @@ def blktests(out: str) -> list[tuple[str, str, str]]:
     """`zbd/001 => nvme0n2 (title)   [passed]`, and reasons in the lines behind."""
     found = []
     lines = out.splitlines()
+    zoned = re.search(r"^@zoned (\S+)$", out, re.MULTILINE)
     for place, line in enumerate(lines):
         told = re.match(r"(\S+/(?:\d+|\*+)) (?:=> (\S+) )?(.*?)\s*\[(passed|failed|not run)\]$", line)
         if not told:
@@ -79,7 +80,7 @@ def blktests(out: str) -> list[tuple[str, str, str]]:
         if result == "failed":
             behind = [line for line in behind if re.match(r"[+-](?![+-])", line)]
         reason = "; ".join(behind) if result != "passed" else ""
-        kind = " (zoned)" if disk and disk.endswith("n2") else ""
+        kind = " (zoned)" if zoned and disk == zoned[1] else ""
         found.append((test + kind, result, re.sub(r"/dev/nvme\w+", "the disk", reason)))
     return found
 
@@ -98,7 +99,7 @@ def nvme_cli(out: str) -> list[tuple[str, str, str]]:
 def zonefs_tools(out: str) -> list[tuple[str, str, str]]:
     """`  Test 0001:  title   ... PASS`."""
     words = {"PASS": "passed", "skip": "skipped", "FAIL": "failed"}
-    lines = re.findall(r"^  Test (\d+):\s+(.*?)\s+\.\.\. (PASS|skip|FAIL)\s*$", BEFORE.sub("", out), re.MULTILINE)
+    lines = re.findall(r"^  Test (\d+):\s+(.*?)\s+\.\.\. (PASS|skip|FAIL)\s*$", COLOUR.sub("", out), re.MULTILINE)
 
     def reason(title: str, word: str) -> str:
         if word == "skip" and re.search("cnv|conv", title, re.IGNORECASE):
@@ -111,7 +112,7 @@ def zonefs_tools(out: str) -> list[tuple[str, str, str]]:
 def fio(out: str) -> list[tuple[str, str, str]]:
     """`Running test 01 ... PASS`."""
     words = {"PASS": "passed", "SKIP": "skipped", "FAIL": "failed"}
-    lines = re.findall(r"^Running test (\d+) \.\.\. (PASS|SKIP|FAIL) *(.*)$", BEFORE.sub("", out), re.MULTILINE)
+    lines = re.findall(r"^Running test (\d+) \.\.\. (PASS|SKIP|FAIL) *(.*)$", COLOUR.sub("", out), re.MULTILINE)
     return [(test, words[word], reason.strip()) for test, word, reason in lines]
 
 
@@ -152,7 +153,10 @@ def run(args: argparse.Namespace, suite: Suite, checkout: str) -> list[Result]:
     if "@ended" not in out:
         sys.exit(f"{suite.name} did not end (code {done.returncode}):\n{(out + done.stderr)[-2000:]}")
     version = version_of(checkout)
-    return [Result(suite.name, version, *line) for line in suite.parse(out)]
+    results = [Result(suite.name, version, *line) for line in suite.parse(out)]
+    if not any(it.result == "passed" for it in results):
+        sys.exit(f"{suite.name}: no test has passed:\n{(out + done.stderr)[-2000:]}")
+    return results
 
 
 def print_table(results: list[Result]) -> int:

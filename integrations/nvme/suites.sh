@@ -27,7 +27,7 @@ I
   chmod +x /tmp/control
 }
 case $1 in
-  blktests-devices) connect; mkdir -p /dev/char; for d in /sys/class/nvme/nvme*; do ln -sf "/dev/${d##*/}" "/dev/char/$(cat "$d/dev")"; done # there is no udev
+  blktests-devices) connect; echo "@zoned ${N2##*/}"; mkdir -p /dev/char; for d in /sys/class/nvme/nvme*; do ln -sf "/dev/${d##*/}" "/dev/char/$(cat "$d/dev")"; done # there is no udev
     printf 'TEST_DEVS=(%s %s)\nDEVICE_ONLY=1\nQUICK_RUN=1\nTIMEOUT=20\n' "$N1" "$N2" > config; ./check block nvme zbd 2>&1 | cat;;
   blktests-target) control
     # These configure the kernel's own target while they run: its keys, its namespaces, its port; or a disk beneath it.

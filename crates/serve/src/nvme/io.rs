@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leyden_device::Lba;
+use leyden_device::{Lba, SECTOR_BYTES};
 use leyden_image::{WriteFlags, ZoneAsk};
 use leyden_nvme::wire::Sqe;
 use leyden_nvme::{Io, Management, Report, Status};
@@ -11,7 +11,6 @@ use super::drives;
 use super::house::Shared;
 use super::reply::Replier;
 use crate::ask::{Answer, Ask, Failure};
-use crate::owner::Handle;
 use crate::session::Asks;
 
 const FLUSH: u8 = 0x00;
@@ -46,36 +45,32 @@ pub(super) fn carry_out(shared: &Shared, controller: u16, command: Command, asks
     }
 }
 
-/// The end of a command that asks for several things: when all of them have ended, as the first that failed.
-struct Joined(Mutex<Join>);
+/// The end of a command that asks for several things: called when all of them have ended, with the first failure.
+struct Joined<F>(Mutex<Join<F>>);
 
-struct Join {
-    replier: Option<Replier>,
+struct Join<F> {
+    end: Option<F>,
     left: usize,
     failure: Option<Failure>,
 }
 
-impl Joined {
-    fn new(replier: Replier, left: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Join { replier: Some(replier), left, failure: None })))
+impl<F: FnOnce(Option<Failure>)> Joined<F> {
+    fn new(left: usize, end: F) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Join { end: Some(end), left, failure: None })))
     }
 
-    fn ended(&self, answer: &Answer) {
+    fn ended(&self, failure: Option<Failure>) {
         // A number and an option: nothing is half done if a thread panics.
         let mut join = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Answer::Failed(failure) = answer {
-            join.failure = join.failure.or(Some(*failure));
-        }
+        join.failure = join.failure.or(failure);
         join.left -= 1;
         if join.left > 0 {
             return;
         }
-        let (replier, failure) = (join.replier.take(), join.failure);
+        let (end, failure) = (join.end.take(), join.failure);
         drop(join);
-        match (replier, failure) {
-            (Some(replier), None) => replier.end(Status::SUCCESS, 0),
-            (Some(replier), Some(failure)) => replier.failed(failure),
-            (None, _) => {}
+        if let Some(end) = end {
+            end(failure);
         }
     }
 }
@@ -129,8 +124,7 @@ fn ask(shared: &Shared, io: Io, command: Command, force: bool, asks: &mut Asks<'
         Io::Copy { count, lba, fua } => {
             return match namespace.sources(&data, count, lba) {
                 Ok(ranges) => {
-                    let target = (shared.drives[drive].clone(), lba, flags(fua, false));
-                    copy(&ranges, target, drive, replier, asks);
+                    copy(shared, drive, &ranges, lba, flags(fua, false), replier, asks);
                 }
                 Err(status) => replier.end(status, 0),
             };
@@ -149,59 +143,53 @@ fn each(replier: Replier, asks: &mut Asks<'_>, all: impl Iterator<Item = (usize,
     if all.is_empty() {
         return replier.end(Status::SUCCESS, 0);
     }
-    let joined = Joined::new(replier, all.len());
+    let joined = Joined::new(all.len(), |failure| match failure {
+        None => replier.end(Status::SUCCESS, 0),
+        Some(failure) => replier.failed(failure),
+    });
     for (drive, ask) in all {
         let joined = Arc::clone(&joined);
-        asks.push(drive, ask, move |answer| joined.ended(&answer));
-    }
-}
-
-/// Source ranges of a copy: read together, and written as one when the last of them has come.
-struct Sources {
-    parts: Vec<Vec<u8>>,
-    left: usize,
-    failure: Option<Failure>,
-    end: Option<(Replier, Target)>,
-}
-
-type Target = (Handle, Lba, WriteFlags);
-
-fn copy(
-    ranges: &[(Lba, u32)],
-    target: Target,
-    drive: usize,
-    replier: Replier,
-    asks: &mut Asks<'_>,
-) {
-    let parts = vec![Vec::new(); ranges.len()];
-    let end = Some((replier, target));
-    let sources = Sources { parts, left: ranges.len(), failure: None, end };
-    let sources = Arc::new(Mutex::new(sources));
-    for (place, &(lba, sectors)) in ranges.iter().enumerate() {
-        let sources = Arc::clone(&sources);
-        asks.push(drive, Ask::Read(lba, sectors), move |answer| {
-            sources.lock().unwrap_or_else(PoisonError::into_inner).came(place, answer);
+        asks.push(drive, ask, move |answer| match answer {
+            Answer::Failed(failure) => joined.ended(Some(failure)),
+            _ => joined.ended(None),
         });
     }
 }
 
-impl Sources {
-    fn came(&mut self, place: usize, answer: Answer) {
-        match answer {
-            Answer::Data(data) => self.parts[place] = data,
-            Answer::Failed(failure) => self.failure = self.failure.or(Some(failure)),
-            _ => unreachable!("a read answers with data"),
-        }
-        self.left -= 1;
-        if self.left > 0 {
-            return;
-        }
-        let Some((replier, (drive, lba, flags))) = self.end.take() else { return };
-        if let Some(failure) = self.failure {
+/// Source ranges are read together, and written as one command when the last of them has come.
+fn copy(
+    shared: &Shared,
+    drive: usize,
+    ranges: &[(Lba, u32)],
+    to: Lba,
+    flags: WriteFlags,
+    replier: Replier,
+    asks: &mut Asks<'_>,
+) {
+    let bytes = |sectors: u32| sectors as usize * SECTOR_BYTES as usize;
+    let whole = Arc::new(Mutex::new(vec![0; ranges.iter().map(|it| bytes(it.1)).sum()]));
+    let (read, handle) = (Arc::clone(&whole), shared.drives[drive].clone());
+    let joined = Joined::new(ranges.len(), move |failure| {
+        if let Some(failure) = failure {
             return replier.failed(failure);
         }
-        let data = std::mem::take(&mut self.parts).concat();
-        drive.ask(Ask::Write(lba, data, flags), move |answer| replier.answer(answer));
+        let data = std::mem::take(&mut *read.lock().unwrap_or_else(PoisonError::into_inner));
+        handle.ask(Ask::Write(to, data, flags), move |answer| replier.answer(answer));
+    });
+    let mut at = 0;
+    for &(lba, sectors) in ranges {
+        let (joined, whole, from) = (Arc::clone(&joined), Arc::clone(&whole), at);
+        at += bytes(sectors);
+        asks.push(drive, Ask::Read(lba, sectors), move |answer| match answer {
+            Answer::Data(part) => {
+                let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
+                whole[from..from + part.len()].copy_from_slice(&part);
+                drop(whole);
+                joined.ended(None);
+            }
+            Answer::Failed(failure) => joined.ended(Some(failure)),
+            _ => unreachable!("a read answers with data"),
+        });
     }
 }
 

@@ -386,7 +386,7 @@ fn each_command_of_the_nvm_set_does_what_it_says() {
 }
 
 /// A source range of a copy.
-fn source(start: u64, blocks: u16) -> [u8; 32] {
+pub(crate) fn source(start: u64, blocks: u16) -> [u8; 32] {
     let mut range = [0; 32];
     range[8..16].copy_from_slice(&start.to_le_bytes());
     range[16..18].copy_from_slice(&(blocks - 1).to_le_bytes());

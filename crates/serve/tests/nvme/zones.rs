@@ -1,7 +1,7 @@
 //! A zoned namespace: every command in every state, over the wire.
 
 use crate::host::*;
-use crate::{BLOCK, Served, ZONE, ZONED, filled};
+use crate::{BLOCK, Served, ZONE, ZONED, filled, source};
 
 const OPEN: u32 = 3;
 const CLOSE: u32 = 1;
@@ -117,6 +117,23 @@ fn writes_and_appends_meet_the_write_pointer() {
     }
     io.write(ZONED, 3 * ZONE + 1, &data[..BLOCK], BLOCK).good();
     assert_eq!(io.write(ZONED, 4 * ZONE, &data[..BLOCK], BLOCK).status, 0x41bd);
+}
+
+#[test]
+fn a_copy_is_a_write_of_its_target_zone() {
+    let served = Served::new();
+    let mut host = served.host(1, 3);
+    let io = &mut host.io[0];
+    let data = filled(8 * BLOCK, 4);
+    io.write(ZONED, 0, &data, BLOCK).good();
+    let copy = Entry::new(0x19, ZONED).u64(40, ZONE).u32(48, 1);
+    let ranges = [source(4, 4), source(0, 1)].concat();
+    io.ask(copy, &ranges, 0).good();
+    assert_eq!(state(io, 1), (IMPLICIT, 5));
+    let copied = [&data[4 * BLOCK..], &data[..BLOCK]].concat();
+    assert_eq!(io.read(ZONED, ZONE, 5, BLOCK).good().data, copied);
+    assert_eq!(io.ask(copy, &ranges, 0).status, 0x41bc, "not at the write pointer");
+    assert_eq!(state(io, 1), (IMPLICIT, 5));
 }
 
 #[test]

@@ -190,7 +190,7 @@ def main() -> None:
     for option in dict.fromkeys(suite.checkout for suite in SUITES):
         parser.add_argument("--" + option.replace("_", "-"), metavar="DIR", help="its checkout")
     parser.add_argument("--leyden", default="target/try/leyden")
-    parser.add_argument("--only", metavar="SUITE", help="this one alone: " + ", ".join(suite.name for suite in SUITES))
+    parser.add_argument("--only", choices=[suite.name for suite in SUITES], help="this suite alone")
     parser.add_argument("--seconds", type=int, default=1800, help="the most for a suite")
     parser.add_argument("--logs", metavar="DIR", help="keep each suite's output in this folder")
     parser.add_argument("--record", help="keep the results as JSON in this new file")
@@ -199,6 +199,12 @@ def main() -> None:
     if args.show:
         with open(args.show) as record:
             sys.exit(print_table([Result(**result) for result in json.load(record)]) > 0)
+    for suite in SUITES:
+        checkout = getattr(args, suite.checkout)
+        if checkout and not all(os.path.isdir(os.path.join(checkout, part)) for part in suite.parts):
+            parser.error(f"{checkout} is no checkout of {suite.checkout.replace('_', '-')}")
+    if args.record and os.path.exists(args.record):
+        parser.error(f"{args.record} exists: name a new file")
     args.leyden = os.path.abspath(args.leyden)
     results: list[Result] = []
     for suite in SUITES:

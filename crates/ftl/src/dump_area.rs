@@ -188,8 +188,8 @@ impl DumpArea {
     }
 
     /// Blocks of `die` whose dump is not needed any more.
-    pub fn old_blocks(&self, die: DieId) -> usize {
-        self.dies[die.index()].to_erase.len()
+    pub fn old_blocks(&self, die: DieId) -> impl Iterator<Item = BlockId> + '_ {
+        self.dies[die.index()].to_erase.iter().copied()
     }
 
     /// Erases the blocks of dumps that are not needed any more, while the drive recovers: a cut just

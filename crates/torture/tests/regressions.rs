@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leyden_torture::SeedFile;
+use leyden_torture::{SeedFile, Subject};
 
 #[test]
 fn what_failed_once_passes() {
@@ -17,4 +17,12 @@ fn what_failed_once_passes() {
         count += 1;
     }
     assert!(count > 0);
+}
+
+/// Seeds that have failed by a mend that was not enough, so that no failure of theirs was made small.
+#[test]
+fn seeds_that_failed_once_pass() {
+    // A die retires a block of an old dump, and has more free blocks than it keeps back.
+    let seed = 1_000_012_321;
+    assert_eq!(Subject::Conventional.draw(seed).run_twice().failure, None);
 }

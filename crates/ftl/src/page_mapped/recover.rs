@@ -1,6 +1,6 @@
 //! The way back from a power cut: an FTL that has just been made on its medium finds its table.
 
-use leyden_nand::{BlockId, Content, DieId, Lpn, PageKind, Ppa, Ppn};
+use leyden_nand::{BlockId, Content, DieId, Health, Lpn, PageKind, Ppa, Ppn};
 
 use super::data::BlockState;
 use super::ftl::Ftl;
@@ -69,12 +69,15 @@ impl<C: Content> Recovery<'_, C> {
 
     /// The time to erase the blocks of older dumps, and others that a die erases to make room for the next dump.
     fn erase_old_step(&self) -> Option<Step> {
+        let needed = self.ftl.durability.blocks_per_dump();
         let blocks = |die| {
-            let old = self.ftl.dumps.old_blocks(die) as u32;
-            let needed = self.ftl.durability.blocks_per_dump();
-            let missing = needed.saturating_sub(self.ftl.dump_blocks(die) + old);
+            // One in which a program failed is retired without an erase.
+            let is_failing = |&block: &_| self.ftl.medium.health(block) == Health::Failing;
+            let retired = self.ftl.dumps.old_blocks(die).filter(is_failing).count() as u32;
+            let erased = self.ftl.dumps.old_blocks(die).count() as u32 - retired;
+            let missing = self.ftl.blocks().missing_for_dump(die, needed, (erased, retired));
             let garbage = if missing == 0 { 0 } else { self.ftl.garbage_blocks(die).count() };
-            u64::from(old + missing.min(garbage as u32))
+            u64::from(erased + missing.min(garbage as u32))
         };
         let blocks = (0..self.ftl.geometry().dies()).map(DieId).map(blocks).max().unwrap_or(0);
         let time = self.ftl.medium.erase_time().saturating_mul(blocks);

@@ -168,7 +168,8 @@ impl<C: Content> ZonedFtl<C> {
     /// The time to erase the blocks of older dumps, and others that a die erases to make room for the next dump.
     fn erase_old_step(&self) -> Option<Step> {
         let blocks = |die| {
-            let old = self.dumps.old_blocks(die) as u32;
+            // One in which a program failed is retired without an erase, and leaves room to be made.
+            let old = self.dumps.old_blocks(die).filter(|&it| !self.is_failing(it)).count() as u32;
             let needed = self.durability.blocks_per_dump();
             let missing = needed.saturating_sub(self.dump_blocks(die) + old);
             let garbage = self.blocks.to_erase(die).filter(|&block| !self.is_failing(block));

@@ -458,10 +458,11 @@ impl WayBack {
         let mut by_die = vec![0_u128; self.geometry.dies() as usize];
         for (block, (before, after)) in (0..).map(BlockId).zip(before.all.iter().zip(&now.all)) {
             let is_erased = after.erases > before.erases;
-            // Garbage whose erase fails goes bad, too.
-            let is_retired = (before.is_old || self.erases_vary)
-                && before.health != Health::Bad
-                && after.health == Health::Bad;
+            // Garbage whose erase fails goes bad, too. An old dump's block that was failing goes bad without an erase.
+            let is_tried =
+                if before.is_old { before.health == Health::Good } else { self.erases_vary };
+            let is_retired =
+                is_tried && before.health != Health::Bad && after.health == Health::Bad;
             by_die[self.geometry.die_of(block).index()] += u128::from(is_erased || is_retired);
         }
         let ns = by_die.into_iter().max().unwrap_or(0) * self.erase_ns;

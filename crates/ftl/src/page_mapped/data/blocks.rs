@@ -231,6 +231,20 @@ impl Blocks {
         pool.kept.dump.min(pool.free.len() as u32)
     }
 
+    /// Free blocks that `die` lacks for a dump of `needed` blocks, once old dumps have given up `erased` blocks and
+    /// `retired` ones that are free for nobody. No more than it keeps back: others are not for a dump.
+    pub(crate) fn missing_for_dump(
+        &self,
+        die: DieId,
+        needed: u32,
+        (erased, retired): (u32, u32),
+    ) -> u32 {
+        let pool = &self.pools[die.index()];
+        let paid_back = pool.borrowed.dump.min(erased + retired);
+        let kept = pool.kept.dump + erased + retired - paid_back;
+        needed.min(kept).saturating_sub(pool.free.len() as u32 + erased)
+    }
+
     /// Blocks that hold a dump.
     pub(crate) fn with_dumps(&self) -> impl Iterator<Item = BlockId> + '_ {
         let blocks = (0..self.blocks.len() as u32).map(BlockId);

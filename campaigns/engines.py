@@ -4,7 +4,7 @@
     campaigns/engines.py --leyden target/release/leyden --states 10000 --record engines.json [ENGINE...]
     campaigns/engines.py --show docs/evidence/engines.json
 
-Each setting of each engine is recorded once for each of the rules xfs, ext4 and posix, and its check tries states of that
+Each setting of each engine is recorded once for each of the rules xfs, ext4, btrfs and posix, and its check tries states of that
 recording. Prints two tables of Markdown: the results, and what the first state that broke had lost. What is not installed is
 named and left out; `--record` keeps everything as JSON. Takes /dev/fuse, and no root but
 for PostgreSQL.
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from commands import needs_crashtest, open_folder
 
 SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "crates", "crashtest", "scripts")
-RULES = ["xfs", "ext4", "posix"]
+RULES = ["xfs", "ext4", "btrfs", "posix"]
 
 
 @dataclass

@@ -7,7 +7,7 @@ small ones that are drawn, and those of real software (`--real`).
 
     cargo build --package leyden --package leyden-crashtest --bins --examples
     campaigns/file_truth.py --fs ext4 --works 50 --out truth
-    campaigns/file_truth.py --fs btrfs --rules posix --real --out truth
+    campaigns/file_truth.py --fs btrfs --real --out truth
 
 Takes root, like all crash tests that mount. Ends with 1 if a file system leaves what the rules do not allow, and with 77 if
 this machine lacks what a recording takes. Software that is not installed is named and left out.

@@ -41,14 +41,14 @@ def record_files(
         folder: a new folder for the recording and all results.
         work, check, setup: shell commands, run in this process's folder. `$LEYDEN_MOUNT` is where their files are; `leyden crashtest
             --help` lists the other variables.
-        rules: the promises of files: `xfs`, `ext4` or `posix`.
+        rules: the promises of files: `xfs`, `ext4`, `btrfs` or `posix`.
         check_server, ack_lines, timeout_s: as the command's options.
 
     Returns:
         The numbers of recorded `events`, `syncs` and `promises`.
     """
-    if rules not in ("xfs", "ext4", "posix"):
-        raise ConfigError(f"there are no rules `{rules}`\n  help: write xfs, ext4 or posix")
+    if rules not in ("xfs", "ext4", "btrfs", "posix"):
+        raise ConfigError(f"there are no rules `{rules}`\n  help: write xfs, ext4, btrfs or posix")
     plan: dict[str, Any] = {
         "fs": "none",
         "mkfs": [],

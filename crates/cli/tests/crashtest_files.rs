@@ -152,7 +152,7 @@ fn the_page_shows_what_is_printed() {
 #[test]
 fn synced_renames_hold_and_each_sync_is_needed() {
     let Some(bench) = Bench::new() else { return };
-    for rules in ["--files", "--files=ext4", "--files=posix"] {
+    for rules in ["--files", "--files=ext4", "--files=btrfs", "--files=posix"] {
         let _ = std::fs::remove_dir_all(bench.path().join("crash"));
         let output = bench.test(SYNCED, CHECK, &[rules]);
         assert_eq!(code(&output), 0, "{rules}: {}", text(&output));

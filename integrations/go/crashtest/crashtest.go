@@ -28,7 +28,7 @@ type Test struct {
 	Setup string
 	// CheckServer says that the check stays, and reads a line for each state.
 	CheckServer bool
-	// Files records at the level of files, without root and without a drive, by these rules ("xfs", "ext4" or "posix").
+	// Files records at the level of files, without root and without a drive, by these rules ("xfs", "ext4", "btrfs" or "posix").
 	// Drive, Settings, FS and Size mean nothing then.
 	Files string
 	// Drive is a scenario, or the name of a bundled one ("devices/tlc-datacenter").

@@ -25,7 +25,7 @@ type FilesTest struct {
 	Work func(fs FS, ack func(promise string)) error
 	// Check says whether a state keeps the promises made before the power cut; each state is a new folder.
 	Check func(fs FS, promises []string) error
-	// Rules say what survives: "xfs" (the default), "ext4" or "posix".
+	// Rules say what survives: "xfs" (the default), "ext4", "btrfs" or "posix".
 	Rules string
 	// States, RequireStates, Seed, Out, Options and Leyden are those of Test.
 	States        int

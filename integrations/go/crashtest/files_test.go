@@ -68,7 +68,7 @@ func checkValue(fs FS, promises []string) error {
 }
 
 func TestReplacedValuesSurvivePowerCuts(t *testing.T) {
-	for _, rules := range []string{"xfs", "ext4", "posix"} {
+	for _, rules := range []string{"xfs", "ext4", "btrfs", "posix"} {
 		t.Run(rules, func(t *testing.T) {
 			summary := FilesTest{Work: replaceValues, Check: checkValue, Rules: rules, States: 300}.Run(t)
 			if summary.Acks != 8 || summary.Flushes != 16 {

@@ -224,7 +224,7 @@ pub(crate) struct RecordArgs {
 pub(crate) struct FilesArgs {
     /// Record calls on files in a folder in memory, without a drive: no root, and much faster
     ///
-    /// RULES are the promises of files: "xfs" and "ext4" as in Linux, "posix" as in the standard.
+    /// RULES are the promises of files: "xfs", "ext4" and "btrfs" as in Linux, "posix" as in the standard.
     #[arg(
         id = "files", long, value_enum, value_name = "RULES", num_args = 0..=1, require_equals = true, default_missing_value = "xfs",
         conflicts_with_all = [
@@ -249,6 +249,8 @@ pub(crate) enum RulesArg {
     Xfs,
     /// ext4 of Linux with its default options
     Ext4,
+    /// Btrfs of Linux with its default options
+    Btrfs,
 }
 
 impl From<RulesArg> for Persistence {
@@ -257,6 +259,7 @@ impl From<RulesArg> for Persistence {
             RulesArg::Posix => Self::Posix,
             RulesArg::Xfs => Self::Xfs,
             RulesArg::Ext4 => Self::Ext4,
+            RulesArg::Btrfs => Self::Btrfs,
         }
     }
 }

@@ -51,13 +51,23 @@ impl<'a> Walk<'a> {
         }
         self.settle_preparation();
         let mut unsettled = Vec::new();
+        let logged: Vec<u32> =
+            (0..self.history.drives()).map(|drive| self.history.logged_up_to(drive, at)).collect();
         for (drive, entries) in (0..).zip(&self.entries) {
             if entries.len() > 1 {
                 let versions = entries.iter().rev().copied().collect();
                 unsettled.push(Unsettled { atom: drive, versions });
             }
         }
-        let parts = self.unsettled.iter().map(|(&atom, versions)| {
+        // What no log can hold yet, the journal decides.
+        let may_be_logged = |atom: u32| match self.history.atom(atom) {
+            Some(&Atom::Call(folder, call)) => {
+                call < logged[self.history.drive_of(folder) as usize]
+            }
+            _ => true,
+        };
+        let parts = self.unsettled.iter().filter(|(atom, _)| may_be_logged(**atom));
+        let parts = parts.map(|(&atom, versions)| {
             let shown = self.shown(atom, versions);
             Unsettled { atom, versions: shown.into_iter().rev().collect() }
         });
@@ -79,7 +89,7 @@ impl<'a> Walk<'a> {
             event.is_none_or(|event| {
                 Some(event) == floor
                     || event == newest
-                    || set.is_some_and(|set| set < event)
+                    || set.is_some_and(|set| set <= event)
                     || self.history.length_at(file, event) > durable
             })
         };
@@ -125,18 +135,27 @@ impl<'a> Walk<'a> {
     fn change(&mut self, atom: u32, event: u32) {
         let before = self.newest.insert(atom, event);
         self.unsettled.entry(atom).or_insert_with(|| vec![before]).push(Some(event));
-        if let Some(owner) = self.owner(atom) {
+        for owner in self.owners(atom) {
             self.parts.entry(owner).or_default().insert(atom);
         }
     }
 
-    /// The file or folder that a part belongs to.
-    fn owner(&self, atom: u32) -> Option<Ino> {
-        match self.history.atom(atom)? {
-            Atom::Journal(_) => None,
-            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) | Atom::Piece(ino, ..) => {
-                Some(*ino)
+    /// The files and folders that a part belongs to: a call on names to all that it concerns.
+    fn owners(&self, atom: u32) -> Vec<Ino> {
+        match self.history.atom(atom) {
+            None | Some(Atom::Journal(_)) => Vec::new(),
+            Some(Atom::Call(_, call)) => {
+                let named = self.history.named(*call);
+                let changes = named.into_iter().flat_map(|named| &named.changes);
+                changes.flat_map(|it| [Some(it.folder), it.held, it.holds]).flatten().collect()
             }
+            Some(
+                Atom::Name(ino, _)
+                | Atom::Length(ino)
+                | Atom::Page(ino, _)
+                | Atom::Piece(ino, ..)
+                | Atom::Log(ino),
+            ) => vec![*ino],
         }
     }
 
@@ -161,8 +180,18 @@ impl<'a> Walk<'a> {
             None => self.unsettled.keys().copied().collect(),
         };
         if !is_done {
-            for atom in parts {
+            // Bytes are given up, and no names: those wait for the next log.
+            let is_name = |atom: &u32| matches!(self.history.atom(*atom), Some(Atom::Call(..)));
+            for atom in parts.into_iter().filter(|atom| !is_name(atom)) {
                 self.given_up.insert(atom, self.newest[&atom]);
+            }
+            return;
+        }
+        if self.history.rules().logs_files() {
+            // A file without names is not logged.
+            let is_logged = ino.is_none_or(|ino| self.history.has_names(ino, since));
+            for atom in parts.into_iter().filter(|_| is_logged) {
+                self.settle(atom, since);
             }
             return;
         }
@@ -185,8 +214,10 @@ impl<'a> Walk<'a> {
         versions.drain(..count - 1);
         if versions.len() == 1 {
             self.unsettled.remove(&atom);
-            if let Some(parts) = self.owner(atom).and_then(|owner| self.parts.get_mut(&owner)) {
-                parts.remove(&atom);
+            for owner in self.owners(atom) {
+                if let Some(parts) = self.parts.get_mut(&owner) {
+                    parts.remove(&atom);
+                }
             }
         }
         self.history.needs_of(atom, newest)

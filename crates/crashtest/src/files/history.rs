@@ -1,9 +1,13 @@
 //! Changes that calls made to files, in order, and every version of each part.
 
 mod drives;
+mod lengths;
+mod logs;
 mod pieces;
 mod told;
 
+use self::logs::Logs;
+pub(crate) use self::logs::{Change, Named};
 pub(crate) use self::pieces::ATOM_BYTES_LEAST;
 use self::pieces::Pages;
 
@@ -77,6 +81,7 @@ pub struct FileHistory {
     brought: BTreeMap<Ino, Vec<u32>>,
     has_moved_folders: bool,
     growth: Growth,
+    logs: Logs,
 }
 
 /// Each event in words, with its time.
@@ -143,6 +148,7 @@ impl FileHistory {
             brought: BTreeMap::new(),
             has_moved_folders: false,
             growth: Growth { last_entry: vec![None], ..Growth::default() },
+            logs: Logs::default(),
         }
     }
 
@@ -242,7 +248,7 @@ impl FileHistory {
                 version.needs.max(version.value.end_needs)
             }
             Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
-            Atom::Journal(_) | Atom::Name(..) | Atom::Piece(..) => None,
+            _ => None,
         }
     }
 
@@ -255,6 +261,10 @@ impl FileHistory {
             Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
             Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
             Atom::Page(file, page) => version_of(&self.pages.of_files[file][page], event).is_some(),
+            Atom::Call(_, call) => *call == event,
+            Atom::Log(file) => {
+                self.logs_of(*file).is_some_and(|(_, events)| events.binary_search(&event).is_ok())
+            }
             Atom::Piece(file, page, piece) => {
                 version_of(&self.pages.pieces[&(*file, *page)][piece], event).is_some()
             }
@@ -275,7 +285,7 @@ impl FileHistory {
         let last_entry = self.growth.last_entry[drive as usize];
         let before = if self.rules.has_journal() { last_entry } else { None };
         let (mut atoms, mut touches, mut is_entry) = (Vec::new(), Vec::new(), false);
-        let mut whole_length = None;
+        let (mut whole_length, mut changes) = (None, Vec::new());
         for effect in step {
             match effect {
                 Effect::Born { ino, kind } => {
@@ -289,7 +299,8 @@ impl FileHistory {
                     self.has_moved_folders |= held.is_some_and(is_moved);
                     let parts = [Some(folder), held, holds];
                     touches.extend(parts.into_iter().flatten().map(|ino| (ino, false)));
-                    atoms.extend(self.put_name(folder, name, event, holds));
+                    atoms.extend(self.put_name(folder, name.clone(), event, holds));
+                    changes.push(Change { folder, name, held, holds });
                     is_entry = true;
                 }
                 Effect::Grown { file, bytes } => {
@@ -318,6 +329,9 @@ impl FileHistory {
                 Effect::Brings { .. } => {}
             }
         }
+        if self.rules.logs_files() && !changes.is_empty() {
+            atoms.push(self.put_call(event, drive, changes));
+        }
         is_entry &= self.rules.has_journal();
         if is_entry {
             self.growth.last_entry[drive as usize] = Some(event);
@@ -328,41 +342,6 @@ impl FileHistory {
             let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
             self.push(step, Arc::clone(words));
         }
-    }
-
-    /// A page below the end of a file that has grown since it was synced: written out first, it brings a length that
-    /// ends with it. The length that the file has then is a version for the next event.
-    fn put_part_of_length(
-        &mut self,
-        file: Ino,
-        event: u32,
-        needs: Option<u32>,
-        reach: u64,
-    ) -> Option<(Ino, Length)> {
-        let whole = self.length(file)?.versions.last()?.value;
-        if !self.rules.has_lengths_alone()
-            || !self.growth.growing.contains(&file)
-            || reach >= whole.bytes
-        {
-            return None;
-        }
-        self.put_length(file, event, needs, Length { bytes: reach, is_grown: true });
-        Some((file, Length { bytes: whole.bytes, is_grown: true }))
-    }
-
-    /// The event of the first change of a file's length after event `floor`, and the length that the file had at `floor`.
-    pub(crate) fn length_from(&self, file: Ino, floor: Option<u32>) -> (Option<u32>, u64) {
-        let Some(cell) = self.length(file) else { return (None, 0) };
-        let settled = cell.up_to(floor);
-        let mut later = cell.versions[settled.len()..].iter();
-        let set = later.find(|version| !version.value.is_grown).map(|version| version.event);
-        (set, settled.last().map_or(0, |version| version.value.bytes))
-    }
-
-    /// The length that a file got at an event.
-    pub(crate) fn length_at(&self, file: Ino, event: u32) -> u64 {
-        let version = self.length(file).and_then(|cell| version_of(cell, event));
-        version.map_or(0, |version| version.value.bytes)
     }
 
     fn put_name(&mut self, folder: Ino, name: Name, event: u32, holds: Option<Ino>) -> Option<u32> {
@@ -385,41 +364,6 @@ impl FileHistory {
         cell.atom
     }
 
-    fn put_length(
-        &mut self,
-        file: Ino,
-        event: u32,
-        needs: Option<u32>,
-        value: Length,
-    ) -> Option<u32> {
-        let next = self.atoms.len() as u32;
-        let cell = (self.lengths.entry(file))
-            .or_insert_with(|| Cell { atom: Some(next), versions: Vec::new() });
-        if cell.atom == Some(next) {
-            self.atoms.push(Atom::Length(file));
-        }
-        cell.versions.push(Version { event, needs, value });
-        cell.atom
-    }
-
-    fn set_length(&mut self, file: Ino, event: u32, bytes: u64) -> Option<u32> {
-        let old = self.length(file).and_then(|cell| cell.versions.last());
-        if old.is_some_and(|old| bytes < old.value.bytes) {
-            self.cuts.entry(file).or_default().push((event, bytes));
-            // Blocks beyond it are free: what is written there next gets new ones.
-            let first = bytes.div_ceil(PAGE_BYTES) as u32;
-            let freed = self.growth.blocks.range((file, first)..=(file, u32::MAX));
-            for block in freed.map(|(block, _)| *block).collect::<Vec<_>>() {
-                self.growth.blocks.remove(&block);
-            }
-        }
-        let entry = self.rules.has_journal().then_some(event);
-        self.growth.ends.insert(file, entry);
-        let atom = self.put_length(file, event, entry, Length { bytes, is_grown: false });
-        // In a journal it stands in order, and nothing chooses it.
-        atom.filter(|_| !self.rules.has_journal())
-    }
-
     fn put_page(
         &mut self,
         (file, page): (Ino, u32),
@@ -427,7 +371,11 @@ impl FileHistory {
         before: Option<u32>,
         bytes: &[u8],
     ) -> u32 {
-        let (needs, block) = *self.growth.blocks.entry((file, page)).or_insert((before, event));
+        let block = self.growth.blocks.entry((file, page)).or_insert((before, event));
+        if self.rules.copies_blocks() {
+            *block = (before, event);
+        }
+        let (needs, block) = *block;
         let end_needs = self.growth.ends.get(&file).copied().flatten();
         let length = self.length(file).and_then(|cell| cell.versions.last());
         let length = length.map_or(0, |version| version.value.bytes);
@@ -445,8 +393,9 @@ impl FileHistory {
     }
 
     /// A sync has ended; it covers what happened before event `since`.
-    pub(crate) fn sync(&mut self, words: &str, syncs: Syncs, since: u32, is_done: bool) {
+    pub(crate) fn sync(&mut self, words: &str, syncs: Syncs, mut since: u32, is_done: bool) {
         if is_done && since as usize == self.events.len() {
+            since += u32::from(self.put_log(syncs, words));
             match syncs {
                 Syncs::Whole(file) | Syncs::Data(file) => drop(self.growth.growing.remove(&file)),
                 Syncs::Drive(folder) => {

@@ -4,6 +4,7 @@
 //! be there: bytes whose blocks are entered later, lengths that are entered later. The newest version is there then
 //! that the journal allows, which a file system may leave as well.
 
+mod logged;
 mod torn;
 
 use std::cell::RefCell;
@@ -35,6 +36,8 @@ pub(crate) struct Choice {
     lost: BTreeMap<u32, Option<u32>>,
     /// Names of folders that another name has, too: where each name is kept by itself, a moved folder may have two.
     hidden: BTreeSet<(Ino, Name)>,
+    /// Names that differ from those of the journal, by logs of files.
+    logged: BTreeMap<(Ino, Name), Option<Ino>>,
 }
 
 /// The content of a page.
@@ -51,7 +54,11 @@ impl Choice {
         let lost: BTreeMap<u32, Option<u32>> = state.lost.iter().copied().collect();
         let journal = |drive: Drive| lost.get(&drive).copied().unwrap_or(last);
         let journals = (0..history.drives()).map(journal).collect();
-        let mut choice = Self { last, journals, lost, hidden: BTreeSet::new() };
+        let mut choice =
+            Self { last, journals, lost, hidden: BTreeSet::new(), logged: BTreeMap::new() };
+        if history.rules().logs_files() {
+            choice.logged = choice.logged_names(history);
+        }
         if !history.rules().has_journal() && history.has_moved_folders() {
             choice.hidden = choice.second_names(history);
         }
@@ -82,6 +89,11 @@ impl Choice {
         self.journals[history.drive_of(ino) as usize]
     }
 
+    /// Whether a call is behind the journal of a drive.
+    pub(crate) fn is_undone(&self, drive: Drive, call: u32) -> bool {
+        Some(call) > self.journals[drive as usize]
+    }
+
     /// The last event whose version of a part may be there.
     fn of(&self, atom: Option<u32>) -> Option<u32> {
         atom.and_then(|atom| self.lost.get(&atom).copied()).unwrap_or(self.last)
@@ -107,6 +119,8 @@ impl Choice {
                 self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
             }
             Atom::Length(file) => key_of_file(history, self, *file),
+            Atom::Call(..) => 0,
+            Atom::Log(file) => self.logged(history, *file).map_or(0, |event| 1 + u128::from(event)),
             Atom::Page(file, page) | Atom::Piece(file, page, _) => {
                 let whole = || {
                     let left = self.page(history, *file, *page)?;
@@ -134,7 +148,12 @@ impl Choice {
     ) -> Option<Ino> {
         let has_journal = history.rules().has_journal();
         let last = if has_journal { self.journal(history, folder) } else { self.of(cell.atom) };
-        let ino = (*cell.at(last)?)?;
+        let logged = || self.logged.get(&(folder, name.clone()));
+        let logged = if self.logged.is_empty() { None } else { logged() };
+        let ino = match logged {
+            Some(ino) => (*ino)?,
+            None => (*cell.at(last)?)?,
+        };
         let is_hidden = !self.hidden.is_empty() && self.hidden.contains(&(folder, name.clone()));
         (!is_hidden).then_some(ino)
     }
@@ -189,6 +208,10 @@ impl Choice {
 
     /// The last call in the journal that has set the length of a file, and that length.
     pub(crate) fn set(&self, history: &FileHistory, file: Ino) -> (Option<u32>, u64) {
+        if let Some(log) = self.logged(history, file) {
+            let bytes = history.length(file).and_then(|cell| cell.at(Some(log)));
+            return (Some(log), bytes.map_or(0, |length| length.bytes));
+        }
         let settled = history.length(file).map(|cell| cell.up_to(self.journal(history, file)));
         let set = settled.and_then(|all| all.iter().rfind(|version| !version.value.is_grown));
         set.map_or((None, 0), |set| (Some(set.event), set.value.bytes))
@@ -204,6 +227,16 @@ impl Choice {
     ) -> Option<u64> {
         let journal = self.journal(history, file);
         let version = self.page_version(history, file, cell)?;
+        if history.rules().copies_blocks() {
+            // The end of its I/O enters the length that the file has then, which is before the page is written to again.
+            let next = cell.versions.partition_point(|it| it.event <= version.event);
+            let next = cell.versions.get(next).map_or(u32::MAX, |next| next.event);
+            let last = last.max(Some(version.event)).min(Some(next - 1));
+            let lengths = history.length(file)?.up_to(last).iter();
+            let may = |it: &&Version<Length>| Some(it.event) > set && it.needs <= journal;
+            let brings = Some(version.event) > set;
+            return lengths.rev().find(may).filter(|_| brings).map(|it| it.value.bytes);
+        }
         let with_length = |it: &&Version<Page>| {
             it.value.end_needs <= journal && it.needs <= journal && Some(it.event) > set
         };
@@ -228,16 +261,17 @@ impl Choice {
         file: Ino,
         cell: &'a Cell<Page>,
     ) -> Option<&'a Version<Page>> {
-        let chosen = self.of(cell.atom)?;
-        let journal = self.journal(history, file);
+        let (chosen, journal) = (self.of(cell.atom), self.journal(history, file));
         let is_there = |it: &&Version<Page>| !history.rules().has_journal() || it.needs <= journal;
-        cell.up_to(Some(chosen)).iter().rfind(is_there)
+        let by_journal = cell.up_to(chosen).iter().rfind(is_there);
+        let logged = self.logged_page(history, file, cell);
+        by_journal.into_iter().chain(logged).max_by_key(|it| it.event)
     }
 
     /// The last event whose change of the length counts for the bytes of a file.
     fn last_set(&self, history: &FileHistory, file: Ino) -> Option<u32> {
         if history.rules().has_journal() {
-            return self.journal(history, file);
+            return self.journal(history, file).max(self.logged(history, file));
         }
         self.of(history.length(file).and_then(|cell| cell.atom))
     }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::atom::{Atom, Cell, Ino, Page};
-use super::history::FileHistory;
+use super::atom::{Atom, Cell, Ino, Name, Page};
+use super::history::{Change, FileHistory, Named};
 use super::left::Choice;
 use super::step::{Kind, PAGE_BYTES};
 use crate::cut::Cut;
@@ -102,10 +102,82 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
         lost.map(|(place, version)| (place > 0).then_some((part.atom, *version))).collect()
     });
     journals.into_iter().any(|journal| {
-        let state = State::new(cut.at, journal.into_iter().collect());
-        let is = Choice::new(history, &state);
-        Question { history, cut, seen, is }.folder(Ino::ROOT, "")
+        let mut question = Logged { history, cut, seen, journal, left: EXPLANATIONS_MOST };
+        let calls = question.calls();
+        question.explains(&calls, &mut BTreeMap::new(), &mut Vec::new())
     })
+}
+
+/// Choices of calls that are tried for one journal at most.
+const EXPLANATIONS_MOST: usize = 2_000;
+
+/// Files that were seen, for a given journal: which calls behind it did logs hold?
+struct Logged<'a> {
+    history: &'a FileHistory,
+    cut: &'a Cut,
+    seen: &'a SeenFiles,
+    journal: Option<(u32, Option<u32>)>,
+    /// Choices that may be tried yet.
+    left: usize,
+}
+
+impl<'a> Logged<'a> {
+    /// Calls that may be in a log or not, the newest first.
+    fn calls(&self) -> Vec<(u32, &'a Named)> {
+        let settled = match self.journal {
+            Some((_, entry)) => entry,
+            None => return Vec::new(),
+        };
+        let parts = self.cut.unsettled.iter().rev();
+        let call = |atom: u32| match self.history.atom(atom) {
+            Some(&Atom::Call(_, call)) if Some(call) > settled => {
+                Some((atom, self.history.named(call)?))
+            }
+            _ => None,
+        };
+        parts.filter_map(|part| call(part.atom)).collect()
+    }
+
+    /// Decides on calls one by one, from the newest back: a name is what the newest call in a log made it.
+    fn explains(
+        &mut self,
+        calls: &[(u32, &Named)],
+        decided: &mut BTreeMap<(Ino, Name), Option<Ino>>,
+        lost: &mut Vec<(u32, Option<u32>)>,
+    ) -> bool {
+        let Some(((atom, named), rest)) = calls.split_first() else {
+            if self.left == 0 {
+                return false;
+            }
+            self.left -= 1;
+            let mut all: Vec<_> = self.journal.into_iter().chain(lost.iter().copied()).collect();
+            all.sort_unstable();
+            let is = Choice::new(self.history, &State::new(self.cut.at, all));
+            let Self { history, cut, seen, .. } = *self;
+            return Question { history, cut, seen, is }.folder(Ino::ROOT, "");
+        };
+        let mut next = decided.clone();
+        let mut may_be = true;
+        for change in &named.changes {
+            next.entry((change.folder, change.name.clone())).or_insert_with(|| {
+                may_be &= self.is_seen(change);
+                change.holds
+            });
+        }
+        if may_be && self.explains(rest, &mut next, lost) {
+            return true;
+        }
+        lost.push((*atom, None));
+        let is_explained = self.left > 0 && self.explains(rest, decided, lost);
+        lost.pop();
+        is_explained
+    }
+
+    /// Whether a name at the top is there as a change leaves it; names elsewhere may be.
+    fn is_seen(&self, change: &Change) -> bool {
+        change.folder != Ino::ROOT
+            || self.seen.0.contains_key(&*change.name) == change.holds.is_some()
+    }
 }
 
 /// The version of a part that a state has.
@@ -183,8 +255,13 @@ impl Question<'_> {
             return false;
         }
         let atom = self.history.length(file).and_then(|cell| cell.atom);
-        self.versions(atom).into_iter().any(|kept| {
-            self.choose(atom, kept);
+        let log = self.history.logs_of(file).map(|(atom, _)| atom);
+        let lengths = self.versions(atom);
+        let choices = self.versions(log).into_iter();
+        let choices = choices.flat_map(|log| lengths.iter().map(move |length| (log, *length)));
+        choices.collect::<Vec<_>>().into_iter().any(|(of_log, of_length)| {
+            self.choose(log, of_log);
+            self.choose(atom, of_length);
             let alone = self.is.length_alone(self.history, file);
             let mut reached = alone.unwrap_or_else(|| self.is.set(self.history, file).1);
             let are_alike = known.into_iter().flatten().all(|(page, cell)| {

@@ -1,24 +1,27 @@
 //! Durability rules by file system, in one place.
 //!
-//! | | `posix` | `xfs` | `ext4` |
-//! |---|---|---|---|
-//! | a page of 4 KiB | by itself | by itself | by itself |
-//! | a piece of a page, with smaller atoms | by itself | no older than its block, and than a length that only its page brings | no older than its block |
-//! | names and lengths that are set | each by itself | in one journal, in order | in one journal, in order |
-//! | the length that a write brings | by itself | behind the last page below it, and what is in the journal | by itself, behind what is in the journal |
-//! | blocks for new bytes | - | behind what is in the journal | behind what is in the journal |
-//! | `fsync` of a file | its bytes and length | and the journal up to its last change | as `xfs` |
-//! | `fdatasync` | as `fsync` | the journal only up to what its bytes and length need | as `xfs` |
-//! | `fsync` of a folder | its entries | the journal up to its last change | as `xfs` |
-//! | a rename over a file | - | - | the length that the file has then is in the journal before |
-//! | closing a file that was cut to nothing | - | - | the same |
+//! | | `posix` | `xfs` | `ext4` | `btrfs` |
+//! |---|---|---|---|---|
+//! | a page of 4 KiB | by itself | by itself | by itself | by itself, behind what is in the journal |
+//! | a piece of a page, with smaller atoms | by itself | no older than its block, and than a length that only its page brings | no older than its block | as its page |
+//! | names and lengths that are set | each by itself | in one journal, in order | in one journal, in order | in one journal, in order; behind it calls that a log may hold, each whole, with those that it builds on |
+//! | the length that a write brings | by itself | behind the last page below it, and what is in the journal | by itself, behind what is in the journal | the length at the time of some page behind the last call that set it |
+//! | blocks for new bytes | - | behind what is in the journal | behind what is in the journal | the same, for each write |
+//! | `fsync` of a file | its bytes and length | and the journal up to its last change | as `xfs` | and the calls on its names, unless it has none left |
+//! | `fdatasync` | as `fsync` | the journal only up to what its bytes and length need | as `xfs` | as `fsync` |
+//! | `fsync` of a folder | its entries | the journal up to its last change | as `xfs` | the calls on its names |
+//! | a rename over a file | - | - | the length that the file has then is in the journal before | - |
+//! | closing a file that was cut to nothing | - | - | the same | - |
 //!
 //! Sources. `posix`: fsync(2), "Calling fsync() does not necessarily ensure that the entry in the directory containing
 //! the file has also reached disk"; POSIX.1-2017 `fsync`, `fdatasync`. `xfs`: Linux 6.12, fs/xfs: the log is written in
 //! order (`xfs_log_force_seq`), sizes follow the end of I/O (`xfs_setfilesize`), new blocks are unwritten until then.
 //! `ext4`: Linux 6.12, fs/ext4: the size follows the submission of I/O (`mpage_map_and_submit_extent`), blocks are
 //! unwritten until its end (`dioread_nolock`, the default since 5.6, with which `data=ordered` waits for no new bytes),
-//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`. Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
+//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`. `btrfs`: Linux 6.12, fs/btrfs: a superblock ends a transaction
+//! (`btrfs_commit_transaction`), the end of I/O enters new extents and the length (`btrfs_finish_one_ordered`), and `fsync` writes a
+//! log of one file with its names, parents and files whose names it took (`btrfs_log_inode_parent`, `log_conflicting_inodes`,
+//! `btrfs_log_new_name`), or ends the transaction. Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
 //! loses one logical block as a whole, and no more; Linux 6.12, `xlog_write_iclog` and `journal_submit_commit_record`: the log is
 //! written behind a flush of the drive (`REQ_PREFLUSH`), so that the bytes of what it says are whole.
 
@@ -36,11 +39,14 @@ pub enum Persistence {
     Xfs,
     /// ext4 of Linux with its default options (`data=ordered`, `auto_da_alloc`, delayed allocation).
     Ext4,
+    /// Btrfs of Linux with its default options: data is copied on write (`nodatacow` is not covered), names change in
+    /// transactions, and `fsync` logs one file.
+    Btrfs,
 }
 
 impl Persistence {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Posix, Self::Xfs, Self::Ext4];
+    pub const ALL: [Self; 4] = [Self::Posix, Self::Xfs, Self::Ext4, Self::Btrfs];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -48,6 +54,7 @@ impl Persistence {
             Self::Posix => "posix",
             Self::Xfs => "xfs",
             Self::Ext4 => "ext4",
+            Self::Btrfs => "btrfs",
         }
     }
 
@@ -58,11 +65,21 @@ impl Persistence {
 
     /// The length that a write brings may be there without its bytes.
     pub(crate) const fn has_lengths_alone(self) -> bool {
-        !matches!(self, Self::Xfs)
+        matches!(self, Self::Posix | Self::Ext4)
     }
 
     /// A rename over a file, and the end of a handle on a file that was cut to nothing, enter the length first.
     pub(crate) const fn brings_lengths(self) -> bool {
         matches!(self, Self::Ext4)
+    }
+
+    /// Bytes go to new blocks, which a transaction enters.
+    pub(crate) const fn copies_blocks(self) -> bool {
+        matches!(self, Self::Btrfs)
+    }
+
+    /// A sync of a file writes a log of it, and leaves the transactions where they are.
+    pub(crate) const fn logs_files(self) -> bool {
+        matches!(self, Self::Btrfs)
     }
 }

@@ -70,6 +70,11 @@ impl History for FileHistory {
             let is_hiding =
                 |part: &Atom| matches!(part, Atom::Name(..)) && self.has_moved_folders();
             let part = self.atom(atom).expect("a part of the history");
+            if let &Atom::Call(_, call) = part {
+                // Other calls may build on it, so that what it shows depends on all.
+                let drive = self.drive_of_atom(atom);
+                return is.is_undone(drive, call) && call < self.logged_up_to(drive, state.at);
+            }
             let before = is.shows(self, part);
             is.put_back(atom);
             let is_lost = matches!(part, Atom::Journal(_))

@@ -328,4 +328,6 @@ fn caught<T>(check: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 #[cfg(test)]
+mod btrfs;
+#[cfg(test)]
 mod tests;

@@ -31,9 +31,12 @@ impl FileHistory {
     pub(crate) fn drive_of_atom(&self, atom: u32) -> Drive {
         match self.atoms[atom as usize] {
             Atom::Journal(drive) => drive,
-            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) | Atom::Piece(ino, ..) => {
-                self.drive_of(ino)
-            }
+            Atom::Name(ino, _)
+            | Atom::Length(ino)
+            | Atom::Page(ino, _)
+            | Atom::Piece(ino, ..)
+            | Atom::Call(ino, _)
+            | Atom::Log(ino) => self.drive_of(ino),
         }
     }
 

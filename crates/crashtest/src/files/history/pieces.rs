@@ -117,7 +117,9 @@ impl FileHistory {
         bytes: &[u8],
     ) -> Vec<u32> {
         // A new block is entered when all of it is there, and is not torn.
-        let is_new = self.rules.has_journal() && !self.growth.blocks.contains_key(&(file, page));
+        let has_block =
+            self.growth.blocks.contains_key(&(file, page)) && !self.rules.copies_blocks();
+        let is_new = self.rules.has_journal() && !has_block;
         if u64::from(self.pages.atom_bytes) == PAGE_BYTES || is_new {
             return Vec::new();
         }

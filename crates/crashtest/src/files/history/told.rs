@@ -32,6 +32,8 @@ impl FileHistory {
             let words = match &self.atoms[atom as usize] {
                 Atom::Journal(_) => format!("lost: {word}, and later entries of the journal"),
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
+                Atom::Call(..) => format!("lost: {word}"),
+                Atom::Log(_) => format!("lost: bytes and length at the {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),
                 Atom::Piece(_, page, piece) => {

@@ -284,3 +284,39 @@ fn torn_pages_are_those_of_a_drive_that_keeps_sectors() {
     }
     assert!(torn > whole + 1_000, "{torn} states, {whole} of whole pages");
 }
+
+/// Btrfs promises all that the standard does, and more; the question of members agrees with the states.
+#[test]
+fn btrfs_leaves_fewer_folders_than_the_standard_allows() {
+    let (mut within, mut beyond) = (0, 0);
+    for seed in 0..400 {
+        let calls = draws(seed);
+        let [btrfs, posix] = [Persistence::Btrfs, Persistence::Posix]
+            .map(|rules| Arc::new(record(&calls, FileHistory::new(rules))));
+        let cuts = btrfs.cuts(Flushes::All, &|_| true);
+        for (cut, lawful) in cuts.iter().zip(posix.cuts(Flushes::All, &|_| true)) {
+            let Some(states) = every_state(cut, COMBINATIONS_MOST) else { continue };
+            let Some(others) = every_state(&lawful, COMBINATIONS_MOST) else { continue };
+            let shown: BTreeSet<Folder> = states.iter().map(|it| folder(&btrfs, it)).collect();
+            for left in &shown {
+                let is_member = allows(&btrfs, cut, &seen(left));
+                assert!(is_member, "no such member, {left:?} of {calls:?}");
+                assert!(allows(&posix, &lawful, &seen(left)), "{left:?} of {calls:?}");
+            }
+            let others: BTreeSet<Folder> = others.iter().map(|it| folder(&posix, it)).collect();
+            let strange: Vec<&Folder> = others.difference(&shown).collect();
+            for left in strange.iter().take(200) {
+                let is_member = allows(&btrfs, cut, &seen(left));
+                assert!(!is_member, "a member too many: {left:?} of {calls:?}");
+            }
+            (within, beyond) = (within + shown.len(), beyond + strange.len());
+            for state in &states {
+                let mut normal = state.clone();
+                btrfs.normalize(&mut normal);
+                let keys = btrfs.keys();
+                assert_eq!(keys.of(&normal), keys.of(state), "{state:?} of {calls:?}");
+            }
+        }
+    }
+    assert!(within > 4_000 && beyond > within, "{within} folders, {beyond} by the standard only");
+}

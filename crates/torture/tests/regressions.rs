@@ -19,10 +19,11 @@ fn what_failed_once_passes() {
     assert!(count > 0);
 }
 
-/// Seeds that have failed by a mend that was not enough, so that no failure of theirs was made small.
+/// Seeds that failed once, and are not made small: their failure was the disagreement of an estimate with its check.
 #[test]
 fn seeds_that_failed_once_pass() {
-    // A die retires a block of an old dump, and has more free blocks than it keeps back.
-    let seed = 1_000_012_321;
-    assert_eq!(Subject::Conventional.draw(seed).run_twice().failure, None);
+    // Blocks of old dumps are retired without an erase; the second die has more free blocks than it keeps back.
+    for seed in [1_000_012_819, 1_000_012_321] {
+        assert_eq!(Subject::Conventional.draw(seed).run_twice().failure, None, "{seed}");
+    }
 }

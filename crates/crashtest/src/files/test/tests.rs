@@ -129,6 +129,19 @@ fn closing_after_a_cut_to_less_brings_no_length() {
     assert!(lengths.contains(&3) && shown(Ext4, "moved", rewritten).contains("n"), "{lengths:?}");
 }
 
+/// A length that was set is a part of its own, though the file has grown again since then.
+#[test]
+fn a_shorter_length_may_be_all_that_is_left() {
+    let rewritten = |fs: &Fs| {
+        let file = OpenOptions::new().write(true).open(fs, "name").unwrap();
+        file.set_len(1).unwrap();
+        file.write_all_at(b"new", 1).unwrap();
+    };
+    for rules in Persistence::ALL {
+        assert!(shown(rules, "name", rewritten).contains("o"), "{rules:?}");
+    }
+}
+
 /// A page that is written out below the end of a file that has grown brings the length that ends with it, but never one
 /// that is shorter than a durable one.
 #[test]

@@ -410,6 +410,7 @@ impl FileHistory {
         if !is_done {
             self.pages.failed.push(self.events.len() as u32);
         }
+        self.note_sync(syncs);
         self.push(Event::Sync { syncs, since, is_done }, words.into());
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Logs {
     naming: BTreeMap<Ino, Vec<u32>>,
     /// Logs of each file: their part, and their events.
     of_files: BTreeMap<Ino, (u32, Vec<u32>)>,
+    /// The events of the syncs of each drive's files.
+    syncs: BTreeMap<Drive, Vec<u32>>,
 }
 
 impl FileHistory {
@@ -64,6 +66,14 @@ impl FileHistory {
         let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
         self.push(step, words.into());
         true
+    }
+
+    /// Notes a sync that ends with the next event.
+    pub(super) fn note_sync(&mut self, syncs: Syncs) {
+        if let Syncs::Whole(ino) | Syncs::Data(ino) = syncs {
+            let (drive, event) = (self.drive_of(ino), self.events.len() as u32);
+            self.logs.syncs.entry(drive).or_default().push(event);
+        }
     }
 
     /// Whether a file or folder has a name before event `end`.
@@ -103,13 +113,8 @@ impl FileHistory {
 
     /// The event up to which a log may hold calls of a drive, at moment `at`: a sync that has ended, or ends there.
     pub(crate) fn logged_up_to(&self, drive: Drive, at: usize) -> u32 {
-        let logs = |event: &usize| match self.events[*event] {
-            Event::Sync { syncs: Syncs::Whole(ino) | Syncs::Data(ino), .. } => {
-                self.drive_of(ino) == drive
-            }
-            _ => false,
-        };
-        let last = (0..self.events.len().min(at + 1)).rev().find(logs);
-        last.map_or(0, |last| last as u32)
+        let syncs = self.logs.syncs.get(&drive).map_or(&[][..], Vec::as_slice);
+        let count = syncs.partition_point(|event| *event as usize <= at);
+        count.checked_sub(1).map_or(0, |last| syncs[last])
     }
 }

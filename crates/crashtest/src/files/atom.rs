@@ -34,6 +34,8 @@ pub(crate) enum Atom {
     Page(Ino, u32),
     /// A piece of a page, where a page may be torn: the file, the page, and the piece's number in it.
     Piece(Ino, u32, u32),
+    /// An extended attribute of a file or folder, where each is written by itself.
+    Xattr(Ino, Name),
 }
 
 /// A version of a part.

@@ -134,9 +134,11 @@ impl<'a> Walk<'a> {
     fn owner(&self, atom: u32) -> Option<Ino> {
         match self.history.atom(atom)? {
             Atom::Journal(_) => None,
-            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) | Atom::Piece(ino, ..) => {
-                Some(*ino)
-            }
+            Atom::Name(ino, _)
+            | Atom::Length(ino)
+            | Atom::Page(ino, _)
+            | Atom::Piece(ino, ..)
+            | Atom::Xattr(ino, _) => Some(*ino),
         }
     }
 
@@ -157,7 +159,10 @@ impl<'a> Walk<'a> {
             Syncs::Whole(ino) | Syncs::Data(ino) => Some(ino),
         };
         let parts: Vec<u32> = match ino {
-            Some(ino) => self.parts.get(&ino).into_iter().flatten().copied().collect(),
+            Some(ino) => {
+                let parts = self.parts.get(&ino).into_iter().flatten().copied();
+                parts.filter(|atom| self.is_meant(syncs, *atom)).collect()
+            }
             None => self.unsettled.keys().copied().collect(),
         };
         if !is_done {
@@ -172,6 +177,12 @@ impl<'a> Walk<'a> {
         let needs = parts.into_iter().filter_map(|atom| self.settle(atom, since)).max();
         let drive = ino.map_or(0, |ino| self.history.drive_of(ino));
         self.commit(drive, last.max(needs));
+    }
+
+    /// Whether a sync of a file covers this part of it: no byte needs an extended attribute.
+    fn is_meant(&self, syncs: Syncs, atom: u32) -> bool {
+        let is_xattr = || matches!(self.history.atom(atom), Some(Atom::Xattr(..)));
+        !matches!(syncs, Syncs::Data(_)) || !is_xattr()
     }
 
     /// Makes the newest version of a part before event `since` durable. Returns the entry of the journal that it needs.

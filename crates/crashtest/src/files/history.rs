@@ -1,9 +1,12 @@
 //! Changes that calls made to files, in order, and every version of each part.
 
 mod drives;
+mod inodes;
 mod pieces;
 mod told;
 
+use self::inodes::Inodes;
+pub(crate) use self::inodes::{Value, Xattrs};
 pub(crate) use self::pieces::ATOM_BYTES_LEAST;
 use self::pieces::Pages;
 
@@ -88,18 +91,6 @@ struct Diary {
     now_ns: Option<u64>,
 }
 
-/// Everything that was ever made.
-#[derive(Clone, Debug)]
-struct Inodes {
-    kinds: BTreeMap<Ino, Kind>,
-    /// Drives of files and folders, by number; empty if there is one drive.
-    drives: Vec<Drive>,
-    /// Where symbolic links lead.
-    targets: BTreeMap<Ino, Arc<str>>,
-    /// Every name that each has ever had.
-    places: BTreeMap<Ino, BTreeSet<(Ino, Name)>>,
-}
-
 /// The promises.
 #[derive(Clone, Debug, Default)]
 struct Acks {
@@ -129,12 +120,7 @@ impl FileHistory {
             begin: 0,
             acks: Acks::default(),
             atoms: vec![Atom::Journal(0)],
-            inodes: Inodes {
-                kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
-                drives: Vec::new(),
-                targets: BTreeMap::new(),
-                places: BTreeMap::new(),
-            },
+            inodes: Inodes::new(),
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
             lengths: BTreeMap::new(),
@@ -204,6 +190,9 @@ impl FileHistory {
     pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
         self.inodes.targets.get(&link).cloned()
     }
+    pub(crate) fn xattrs(&self, of: Ino) -> Option<&Xattrs> {
+        self.inodes.xattrs.get(&of)
+    }
     pub(crate) const fn has_moved_folders(&self) -> bool {
         self.has_moved_folders
     }
@@ -242,7 +231,7 @@ impl FileHistory {
                 version.needs.max(version.value.end_needs)
             }
             Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
-            Atom::Journal(_) | Atom::Name(..) | Atom::Piece(..) => None,
+            Atom::Journal(_) | Atom::Name(..) | Atom::Piece(..) | Atom::Xattr(..) => None,
         }
     }
 
@@ -258,6 +247,7 @@ impl FileHistory {
             Atom::Piece(file, page, piece) => {
                 version_of(&self.pages.pieces[&(*file, *page)][piece], event).is_some()
             }
+            Atom::Xattr(of, name) => version_of(&self.inodes.xattrs[of][name], event).is_some(),
         }
     }
 
@@ -311,6 +301,12 @@ impl FileHistory {
                     atoms.extend(whole_length.and_then(|_| self.length(file)?.atom));
                 }
                 Effect::Freed { file, page } => drop(self.growth.blocks.remove(&(file, page))),
+                Effect::Xattr { of, name, value } => {
+                    is_entry = true;
+                    touches.push((of, false));
+                    let parts = (!self.rules.has_journal()).then_some(&mut self.atoms);
+                    atoms.extend(self.inodes.put_xattr((of, name), event, value, parts));
+                }
                 Effect::Brings { file } if self.rules.brings_lengths() => {
                     self.brought.entry(file).or_default().push(event);
                     is_entry = true;
@@ -339,10 +335,14 @@ impl FileHistory {
         needs: Option<u32>,
         reach: u64,
     ) -> Option<(Ino, Length)> {
-        let whole = self.length(file)?.versions.last()?.value;
+        let versions = &self.length(file)?.versions;
+        let whole = versions.last()?.value;
+        // No page brings less than a call has set.
+        let set = versions.iter().rfind(|version| !version.value.is_grown);
         if !self.rules.has_lengths_alone()
             || !self.growth.growing.contains(&file)
             || reach >= whole.bytes
+            || set.is_some_and(|set| reach <= set.value.bytes)
         {
             return None;
         }

@@ -5,6 +5,7 @@
 //! that the journal allows, which a file system may leave as well.
 
 mod torn;
+mod xattrs;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -107,6 +108,9 @@ impl Choice {
                 self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
             }
             Atom::Length(file) => key_of_file(history, self, *file),
+            Atom::Xattr(of, name) => {
+                self.xattr(history, *of, name).map_or(0, |value| mixed(value.key, 1))
+            }
             Atom::Page(file, page) | Atom::Piece(file, page, _) => {
                 let whole = || {
                     let left = self.page(history, *file, *page)?;
@@ -343,7 +347,7 @@ impl Left {
 /// A number that is the same for images that are the same: names that can be reached, lengths and bytes.
 pub(crate) fn key_of_image(history: &FileHistory, state: &State) -> u128 {
     let choice = Choice::new(history, state);
-    let (mut sum, mut seen) = (0_u128, BTreeSet::new());
+    let (mut sum, mut seen) = (choice.key_of_xattrs(history, Ino::ROOT), BTreeSet::new());
     let mut folders = vec![Ino::ROOT];
     while let Some(folder) = folders.pop() {
         for (name, cell) in history.names(folder).into_iter().flatten() {
@@ -355,6 +359,7 @@ pub(crate) fn key_of_image(history: &FileHistory, state: &State) -> u128 {
             if !seen.insert(ino) {
                 continue;
             }
+            sum = sum.wrapping_add(choice.key_of_xattrs(history, ino));
             match history.kind(ino) {
                 Kind::Folder => folders.push(ino),
                 // Where it leads never changes, and its number stands for it.

@@ -14,13 +14,21 @@ use super::atom::{Atom, Cell, Ino, Page};
 use super::history::FileHistory;
 use super::left::Choice;
 use super::step::{Kind, PAGE_BYTES};
+use super::xattrs::xattrs_of;
 use crate::cut::Cut;
 use crate::state::State;
 use crate::store::key_of;
 
 /// Files, folders and symbolic links by their paths below a folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub struct SeenFiles(BTreeMap<String, Seen>);
+pub struct SeenFiles {
+    files: BTreeMap<String, Seen>,
+    /// Extended attributes of users by path, that of the folder itself being empty: values by name, as digests.
+    xattrs: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Extended attributes that a file system does not set of its own accord.
+const OF_USERS: &str = "user.";
 
 /// Something with a name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -43,6 +51,7 @@ impl SeenFiles {
     pub fn of(folder: &Path) -> io::Result<Self> {
         let mut seen = Self::default();
         let mut folders = vec![String::new()];
+        seen.see_xattrs(folder, "")?;
         while let Some(at) = folders.pop() {
             for entry in fs::read_dir(folder.join(&at))? {
                 let entry = entry?;
@@ -64,16 +73,31 @@ impl SeenFiles {
                     fs::File::open(entry.path())?.read_to_end(&mut bytes)?;
                     file(&bytes)
                 };
-                seen.0.insert(path, node);
+                seen.see_xattrs(folder, &path)?;
+                seen.files.insert(path, node);
             }
         }
         Ok(seen)
     }
 
+    fn see_xattrs(&mut self, folder: &Path, path: &str) -> io::Result<()> {
+        for (name, value) in xattrs_of(&folder.join(path))? {
+            if name.starts_with(OF_USERS) {
+                self.insert_xattr(path, &name, &value);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn insert_xattr(&mut self, path: &str, name: &str, value: &[u8]) {
+        let of_path = self.xattrs.entry(path.to_owned()).or_default();
+        of_path.insert(name.to_owned(), format!("{:032x}", key_of(value)));
+    }
+
     /// A file with this path and these bytes.
     #[cfg(test)]
     pub(crate) fn insert(&mut self, path: &str, bytes: &[u8]) {
-        self.0.insert(path.to_owned(), file(bytes));
+        self.files.insert(path.to_owned(), file(bytes));
     }
 }
 
@@ -104,7 +128,8 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
     journals.into_iter().any(|journal| {
         let state = State::new(cut.at, journal.into_iter().collect());
         let is = Choice::new(history, &state);
-        Question { history, cut, seen, is }.folder(Ino::ROOT, "")
+        let mut question = Question { history, cut, seen, is };
+        question.has_xattrs(Ino::ROOT, "") && question.folder(Ino::ROOT, "")
     })
 }
 
@@ -150,7 +175,7 @@ impl Question<'_> {
             let name = path.strip_prefix(&below).filter(|name| !name.contains('/'));
             name.is_none_or(|name| names.is_some_and(|names| names.contains_key(name)))
         };
-        if !self.seen.0.keys().all(is_known) {
+        if !self.seen.files.keys().all(is_known) {
             return false;
         }
         names.into_iter().flatten().all(|(name, cell)| {
@@ -164,17 +189,36 @@ impl Question<'_> {
     }
 
     fn node(&mut self, ino: Option<Ino>, path: &str) -> bool {
-        let (ino, seen) = match (ino, self.seen.0.get(path)) {
+        let (ino, seen) = match (ino, self.seen.files.get(path)) {
             (None, seen) => return seen.is_none(),
             (Some(_), None) => return false,
             (Some(ino), Some(seen)) => (ino, seen),
         };
-        match (self.history.kind(ino), seen) {
+        let is_alike = match (self.history.kind(ino), seen) {
             (Kind::Folder, Seen::Folder) => self.folder(ino, path),
             (Kind::Symlink, Seen::Symlink(to)) => self.history.target(ino).as_deref() == Some(to),
             (Kind::File, Seen::File { bytes, pages }) => self.file(ino, *bytes, pages),
             _ => false,
+        };
+        is_alike && self.has_xattrs(ino, path)
+    }
+
+    /// Whether each extended attribute may be what it was seen to be.
+    fn has_xattrs(&mut self, of: Ino, path: &str) -> bool {
+        let (known, seen) = (self.history.xattrs(of), self.seen.xattrs.get(path));
+        let is_known = |name: &String| known.is_some_and(|all| all.contains_key(name.as_str()));
+        if !seen.into_iter().flatten().all(|(name, _)| is_known(name)) {
+            return false;
         }
+        let of_users = known.into_iter().flatten().filter(|(name, _)| name.starts_with(OF_USERS));
+        of_users.into_iter().all(|(name, cell)| {
+            let seen = seen.and_then(|seen| seen.get(&**name));
+            self.versions(cell.atom).into_iter().any(|kept| {
+                self.choose(cell.atom, kept);
+                let value = self.is.xattr(self.history, of, name);
+                value.map(|value| format!("{:032x}", value.key)).as_ref() == seen
+            })
+        })
     }
 
     fn file(&mut self, file: Ino, bytes: u64, seen: &BTreeMap<u32, String>) -> bool {

@@ -4,6 +4,7 @@
 //! itself, in order.
 
 mod names;
+mod xattrs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -57,6 +58,8 @@ pub(crate) struct Tree {
     pages: BTreeMap<(Ino, u32), Arc<[u8]>>,
     /// Where symbolic links of this tree lead.
     targets: BTreeMap<Ino, Arc<str>>,
+    /// Extended attributes that differ from those of the base.
+    xattrs: BTreeMap<Ino, BTreeMap<Name, Option<Arc<[u8]>>>>,
     next: u32,
 }
 
@@ -71,6 +74,7 @@ impl Tree {
             names: BTreeMap::new(),
             pages: BTreeMap::new(),
             targets: BTreeMap::new(),
+            xattrs: BTreeMap::new(),
             next: Ino::ROOT.0 + 1,
         }
     }

@@ -31,9 +31,11 @@ impl FileHistory {
     pub(crate) fn drive_of_atom(&self, atom: u32) -> Drive {
         match self.atoms[atom as usize] {
             Atom::Journal(drive) => drive,
-            Atom::Name(ino, _) | Atom::Length(ino) | Atom::Page(ino, _) | Atom::Piece(ino, ..) => {
-                self.drive_of(ino)
-            }
+            Atom::Name(ino, _)
+            | Atom::Length(ino)
+            | Atom::Page(ino, _)
+            | Atom::Piece(ino, ..)
+            | Atom::Xattr(ino, _) => self.drive_of(ino),
         }
     }
 
@@ -46,6 +48,7 @@ impl FileHistory {
         for effect in step {
             let ino = match effect {
                 Effect::Name { folder, .. } => *folder,
+                Effect::Xattr { of, .. } => *of,
                 Effect::Page { file, .. }
                 | Effect::Freed { file, .. }
                 | Effect::Grown { file, .. }

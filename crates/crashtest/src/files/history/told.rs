@@ -32,6 +32,7 @@ impl FileHistory {
             let words = match &self.atoms[atom as usize] {
                 Atom::Journal(_) => format!("lost: {word}, and later entries of the journal"),
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
+                Atom::Xattr(..) => format!("lost: {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),
                 Atom::Piece(_, page, piece) => {

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::names::check_name;
+use self::xattrs::Xattrs;
 use super::atom::{Drive, Ino, Name};
 use super::left::Left;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
@@ -59,7 +60,7 @@ pub(crate) struct Tree {
     /// Where symbolic links of this tree lead.
     targets: BTreeMap<Ino, Arc<str>>,
     /// Extended attributes that differ from those of the base.
-    xattrs: BTreeMap<Ino, BTreeMap<Name, Option<Arc<[u8]>>>>,
+    xattrs: BTreeMap<Ino, Xattrs>,
     next: u32,
 }
 

@@ -1,6 +1,6 @@
 //! Extended attributes as calls find and change them (xattr(7)).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -15,6 +15,9 @@ const VALUE_MOST: usize = 65_536;
 const LIST_MOST: usize = 65_536;
 /// Namespaces that are kept. ACLs, in `system.`, are not: nothing here would heed them.
 const NAMESPACES: [&str; 3] = ["user.", "trusted.", "security."];
+
+/// Extended attributes by name: values, or none where they were removed.
+pub(super) type Xattrs = BTreeMap<Name, Option<Arc<[u8]>>>;
 
 impl Tree {
     /// The value of an extended attribute.

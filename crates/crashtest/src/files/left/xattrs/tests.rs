@@ -85,7 +85,7 @@ fn fsync_of_its_file_saves_an_attribute_and_fdatasync_does_not() {
         assert_eq!(left(rules, "f", synced), all(&["new 2"]), "{rules:?}");
         assert_eq!(left(rules, "f", data_synced), left(rules, "f", set_both), "{rules:?}");
         assert_eq!(left(rules, "f", removed), all(&["new 2", "- 2"]), "{rules:?}");
-        // What lies before it in a journal comes with the sync of a new file.
+        // The journal has all that lies before it with the sync of a new file.
         let other = left(rules, "f", of_another);
         assert_eq!(other.len(), if rules.has_journal() { 1 } else { 4 }, "{rules:?}");
         let everything = |fs: &Fs| {

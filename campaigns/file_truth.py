@@ -83,7 +83,7 @@ def draw(seed: int) -> list[Call | str]:
             calls.append({"create": {"name": name}})
             lengths[name] = 0
             continue
-        length, kind = lengths[name], rng.randrange(16)
+        length, kind = lengths[name], rng.randrange(18)
         if kind < 6:
             begin = rng.choice([length, length, rng.randint(0, length), rng.randrange(3 * PAGE)])
             end = begin + rng.randint(1, PAGE + 1)
@@ -105,8 +105,12 @@ def draw(seed: int) -> list[Call | str]:
             calls.append({"remove": {"name": name}})
         elif kind < 13:
             calls.append({rng.choice(["sync", "data_sync"]): {"name": name}})
-        else:
+        elif kind < 16:
             calls.append("sync_folder")
+        else:
+            # No value takes the attribute away, if there is one.
+            value = rng.choice(["", f"{number}", f"{number}" * 1000])
+            calls.append({"xattr": {"name": name, "value": value}})
     return calls
 
 
@@ -131,6 +135,12 @@ def make(calls: list[Call | str]) -> None:
         elif kind == "set":
             handle = opened(of["name"])
             os.ftruncate(handle, int(str(of["to"])) * CELL)
+        elif kind == "xattr":
+            handle = opened(of["name"])
+            if of["value"]:
+                os.setxattr(handle, "user.a", str(of["value"]).encode())
+            elif os.listxattr(handle):
+                os.removexattr(handle, "user.a")
         elif kind == "rename":
             os.rename(str(of["name"]), str(of["to"]))
         elif kind == "remove":

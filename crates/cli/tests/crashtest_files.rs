@@ -559,3 +559,65 @@ fn known_software_needs_no_scripts() {
     assert!(text(&output).contains("skipped, `python3` is not installed"), "{}", text(&output));
     assert!(!bench.path().join("other").exists(), "nothing is left of it");
 }
+
+/// An attribute that is synced by fdatasync(2) alone is lost, and named. All that calls say of attributes is as on a disk.
+#[test]
+fn extended_attributes_are_kept_and_lost() {
+    let Some(bench) = Bench::new() else { return };
+    let work = |sync: &str| {
+        format!(
+            r#"python3 - <<'END'
+import errno, os
+os.chdir(os.environ["LEYDEN_MOUNT"])
+def code(call, *args):
+    try: return call(*args) and 0
+    except OSError as error: return error.errno
+fd = os.open("f", os.O_RDWR | os.O_CREAT)
+assert code(os.getxattr, fd, "user.n") == errno.ENODATA and os.listxattr("f") == []
+assert code(os.setxattr, fd, "user.n", b"", os.XATTR_REPLACE) == errno.ENODATA
+os.setxattr("f", "user.big", b"b" * 65536); assert os.getxattr("f", "user.big") == b"b" * 65536
+assert code(os.setxattr, "f", "user.big", b"b" * 65537) == errno.E2BIG
+assert code(os.setxattr, "f", "system.posix_acl_access", b"\2\0\0\0") == errno.EOPNOTSUPP
+os.removexattr(fd, "user.big"); assert code(os.removexattr, fd, "user.big") == errno.ENODATA
+os.setxattr(".", "user.top", b"folder"); os.fsync(os.open(".", os.O_RDONLY)); os.fsync(fd)
+with open(os.environ["LEYDEN_ACK"], "a", buffering=1) as acks:
+    for number in range(5):
+        os.setxattr(fd, "user.n", b"%d" % number)
+        os.{sync}(fd)
+        print("ack", number, file=acks)
+assert code(os.setxattr, fd, "user.n", b"", os.XATTR_CREATE) == errno.EEXIST
+assert os.listxattr("f") == ["user.n"] and os.listxattr(".") == ["user.top"]
+END"#
+        )
+    };
+    let check = r#"exec python3 -c '
+import os
+promised = [line.strip() for line in open(os.environ["LEYDEN_ACKS"])]
+os.chdir(os.environ["LEYDEN_MOUNT"])
+found = {at: {name: os.getxattr(at, name) for name in os.listxattr(at)} for at in [".", *os.listdir()]}
+if promised:
+    assert found["."] == {"user.top": b"folder"} and list(found["f"]) == ["user.n"], found
+    n = int(found["f"]["user.n"]); assert n >= int(promised[-1]), f"lost {promised[-1]}, found {n}"
+'"#;
+    for rules in ["--files=posix", "--files=ext4", "--files=xfs"] {
+        let _ = std::fs::remove_dir_all(bench.path().join("crash"));
+        let output = bench.test(&work("fsync"), check, &[rules]);
+        assert_eq!(code(&output), 0, "{rules}: {}", text(&output));
+    }
+    std::fs::remove_dir_all(bench.path().join("crash")).unwrap();
+    let output = bench.test(&work("fdatasync"), check, &["--files"]);
+    let said = text(&output);
+    assert_eq!(code(&output), 1, "{said}");
+    assert!(said.contains("lost: setxattr of user.n, 1 B, on f"), "{said}");
+    // A copy has them, or it is said.
+    let finding = "crash/findings/adversarial-1.json";
+    let get = r#"python3 -c 'import os; print(os.getxattr(os.environ["AT"] + "/.", "user.top"))'"#;
+    let run = format!("AT=$LEYDEN_MOUNT {get}");
+    let shown = bench.again(&["replay", "crash", finding, "--run", &run]);
+    assert_eq!(text(&shown), "b'folder'\n");
+    let copied = bench.again(&["replay", "crash", finding, "--copy", "taken"]);
+    assert_eq!(code(&copied), 0, "{}", text(&copied));
+    let taken = bench.path().join("taken");
+    let got = Command::new("sh").args(["-c", get]).env("AT", taken).output().unwrap();
+    assert_eq!(text(&got), "b'folder'\n");
+}

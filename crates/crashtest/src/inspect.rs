@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::check;
 use crate::error::{CrashError, said};
+use crate::files::first_lost;
 use crate::files_view::{FileDifference, FilesView};
 use crate::lab::Lab;
 use crate::locate::Place;
@@ -131,7 +132,21 @@ impl Lab {
             }
         };
         let copied = said(&mut command);
+        let lost = match (&copied, &entered) {
+            // Unlike other errors, cp(1) passes these over.
+            (Ok(_), Entered::Served) => first_lost(&self.room.mnt(), to),
+            _ => Ok(None),
+        };
         entered.end(self.processes)?;
-        copied.map(drop)
+        copied?;
+        match lost.map_err(CrashError::io(to))? {
+            None => Ok(()),
+            Some((path, name)) => Err(CrashError::Command(format!(
+                "{}: the extended attribute {name} of {} was not copied\n  help: name a folder whose file system takes it, or look \
+                 at the files with --run",
+                to.display(),
+                path.display()
+            ))),
+        }
     }
 }

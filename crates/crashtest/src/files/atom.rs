@@ -38,6 +38,8 @@ pub(crate) enum Atom {
     Call(Ino, u32),
     /// The log of a file.
     Log(Ino),
+    /// An extended attribute of a file or folder, where each is written by itself.
+    Xattr(Ino, Name),
 }
 
 /// A version of a part.

@@ -2,11 +2,13 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::sync::Arc;
 
 use fuser::{INodeNo, OpenFlags, RenameFlags, Request};
 use leyden_device::FaultKind;
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag};
+use nix::libc;
 
 use super::atom::Ino;
 use super::history::Syncs;
@@ -74,6 +76,45 @@ impl Served {
         let mut shown = self.lock();
         let ino = shown.ino(node)?;
         shown.sync(syncs(ino))
+    }
+
+    /// The value of an extended attribute.
+    pub(super) fn xattr(&self, node: INodeNo, name: &OsStr) -> io::Result<Arc<[u8]>> {
+        let shown = self.lock();
+        shown.tree().xattr(shown.ino(node)?, utf8(name)?)
+    }
+
+    /// The names of all extended attributes, each with a zero behind it.
+    pub(super) fn xattrs(&self, node: INodeNo) -> io::Result<Vec<u8>> {
+        let shown = self.lock();
+        let names = shown.tree().xattrs(shown.ino(node)?);
+        Ok(names.iter().flat_map(|name| name.bytes().chain([0])).collect())
+    }
+
+    pub(super) fn set_xattr(
+        &self,
+        node: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> io::Result<()> {
+        let mut shown = self.lock();
+        let (of, name) = (shown.ino(node)?, utf8(name)?.to_owned());
+        let is_there = match shown.tree().xattr(of, &name) {
+            Err(error) if error.raw_os_error() != Some(libc::ENODATA) => return Err(error),
+            found => found.is_ok(),
+        };
+        match flags {
+            libc::XATTR_CREATE if is_there => Err(Errno::EEXIST.into()),
+            libc::XATTR_REPLACE if !is_there => Err(Errno::ENODATA.into()),
+            _ => shown.operate(Operation::SetXattr { of, name }, value).map(drop),
+        }
+    }
+
+    pub(super) fn remove_xattr(&self, node: INodeNo, name: &OsStr) -> io::Result<()> {
+        let mut shown = self.lock();
+        let (of, name) = (shown.ino(node)?, utf8(name)?.to_owned());
+        shown.operate(Operation::RemoveXattr { of, name }, &[]).map(drop)
     }
 
     pub(super) fn write_node(

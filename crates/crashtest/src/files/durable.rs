@@ -52,7 +52,7 @@ impl<'a> Walk<'a> {
         self.settle_preparation();
         let mut unsettled = Vec::new();
         let logged: Vec<u32> =
-            (0..self.history.drives()).map(|drive| self.history.logged_up_to(drive, at)).collect();
+            (0..self.history.drives()).map(|drive| self.history.logs().up_to(drive, at)).collect();
         for (drive, entries) in (0..).zip(&self.entries) {
             if entries.len() > 1 {
                 let versions = entries.iter().rev().copied().collect();
@@ -83,14 +83,14 @@ impl<'a> Walk<'a> {
     fn shown(&self, atom: u32, versions: &[Option<u32>]) -> Vec<Option<u32>> {
         let Some(&Atom::Length(file)) = self.history.atom(atom) else { return versions.to_vec() };
         let floor = versions[0];
-        let (set, durable) = self.history.length_from(file, floor);
+        let (set, durable) = self.history.lengths().changed_after(file, floor);
         let newest = self.newest[&atom];
         let may_show = |event: &Option<u32>| {
             event.is_none_or(|event| {
                 Some(event) == floor
                     || event == newest
                     || set.is_some_and(|set| set <= event)
-                    || self.history.length_at(file, event) > durable
+                    || self.history.lengths().at(file, event) > durable
             })
         };
         versions.iter().copied().filter(may_show).collect()
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
         match self.history.atom(atom) {
             None | Some(Atom::Journal(_)) => Vec::new(),
             Some(Atom::Call(_, call)) => {
-                let named = self.history.named(*call);
+                let named = self.history.logs().named(*call);
                 let changes = named.into_iter().flat_map(|named| &named.changes);
                 changes.flat_map(|it| [Some(it.folder), it.held, it.holds]).flatten().collect()
             }
@@ -154,7 +154,8 @@ impl<'a> Walk<'a> {
                 | Atom::Length(ino)
                 | Atom::Page(ino, _)
                 | Atom::Piece(ino, ..)
-                | Atom::Log(ino),
+                | Atom::Log(ino)
+                | Atom::Xattr(ino, _),
             ) => vec![*ino],
         }
     }
@@ -176,7 +177,10 @@ impl<'a> Walk<'a> {
             Syncs::Whole(ino) | Syncs::Data(ino) => Some(ino),
         };
         let parts: Vec<u32> = match ino {
-            Some(ino) => self.parts.get(&ino).into_iter().flatten().copied().collect(),
+            Some(ino) => {
+                let parts = self.parts.get(&ino).into_iter().flatten().copied();
+                parts.filter(|atom| self.is_meant(syncs, *atom)).collect()
+            }
             None => self.unsettled.keys().copied().collect(),
         };
         if !is_done {
@@ -201,6 +205,12 @@ impl<'a> Walk<'a> {
         let needs = parts.into_iter().filter_map(|atom| self.settle(atom, since)).max();
         let drive = ino.map_or(0, |ino| self.history.drive_of(ino));
         self.commit(drive, last.max(needs));
+    }
+
+    /// Whether a sync of a file covers this part of it: no byte needs an extended attribute.
+    fn is_meant(&self, syncs: Syncs, atom: u32) -> bool {
+        let is_xattr = || matches!(self.history.atom(atom), Some(Atom::Xattr(..)));
+        !matches!(syncs, Syncs::Data(_)) || !is_xattr()
     }
 
     /// Makes the newest version of a part before event `since` durable. Returns the entry of the journal that it needs.

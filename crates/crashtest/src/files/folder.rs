@@ -30,6 +30,8 @@ pub enum Call {
     Rename,
     /// Removes a name.
     Remove,
+    /// Sets or removes an extended attribute.
+    Xattr,
 }
 
 /// A call that fails.

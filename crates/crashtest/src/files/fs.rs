@@ -197,6 +197,62 @@ impl Fs {
         Ok(())
     }
 
+    /// Sets an extended attribute of a file or folder (`setxattr`). Its name begins with `user.`, `trusted.` or `security.`.
+    ///
+    /// # Errors
+    /// As setxattr(2).
+    pub fn set_xattr(
+        &self,
+        path: impl AsRef<Path>,
+        name: &str,
+        value: impl AsRef<[u8]>,
+    ) -> io::Result<()> {
+        let (path, value) = (path.as_ref(), value.as_ref());
+        let mut inner = self.lock();
+        inner.begin(Call::Xattr)?;
+        let of = inner.resolve(path)?;
+        let steps = inner.tree.set_xattr(of, name, value)?;
+        inner.note(
+            || format!("setxattr of {name}, {} B, on {}", value.len(), path.display()),
+            steps,
+        );
+        Ok(())
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// As removexattr(2): `ENODATA` if there is none.
+    pub fn remove_xattr(&self, path: impl AsRef<Path>, name: &str) -> io::Result<()> {
+        let path = path.as_ref();
+        let mut inner = self.lock();
+        inner.begin(Call::Xattr)?;
+        let of = inner.resolve(path)?;
+        let steps = inner.tree.remove_xattr(of, name)?;
+        inner.note(|| format!("removexattr of {name} on {}", path.display()), steps);
+        Ok(())
+    }
+
+    /// The value of an extended attribute.
+    ///
+    /// # Errors
+    /// As getxattr(2): `ENODATA` if there is none.
+    pub fn xattr(&self, path: impl AsRef<Path>, name: &str) -> io::Result<Vec<u8>> {
+        let inner = self.lock();
+        let of = inner.resolve(path.as_ref())?;
+        Ok(inner.tree.xattr(of, name)?.to_vec())
+    }
+
+    /// The names of the extended attributes of a file or folder, sorted.
+    ///
+    /// # Errors
+    /// If there is no such file or folder.
+    pub fn list_xattrs(&self, path: impl AsRef<Path>) -> io::Result<Vec<String>> {
+        let inner = self.lock();
+        let of = inner.resolve(path.as_ref())?;
+        Ok(inner.tree.xattrs(of).iter().map(ToString::to_string).collect())
+    }
+
     /// `fsync` of a folder: `File::open(folder)?.sync_all()` in `std`.
     ///
     /// # Errors

@@ -45,6 +45,10 @@ fn walk(history: &FileHistory, tree: &Tree) {
     let mut folders = vec![Ino::ROOT];
     while let Some(folder) = folders.pop() {
         for ino in tree.entries(folder).into_values() {
+            assert!(
+                tree.xattrs(ino).iter().all(|name| tree.xattr(ino, name).is_ok()),
+                "it is listed"
+            );
             match tree.kind(ino) {
                 Kind::Folder => folders.push(ino),
                 Kind::Symlink => assert!(tree.target(ino).is_some(), "a link leads somewhere"),
@@ -78,6 +82,8 @@ pub fn files_seed() -> Vec<u8> {
         (r#"{"did":{"symlink":{"folder":1,"name":"l","target":"d/b"}}}"#, ""),
         (r#"{"did":{"zero":{"file":2,"offset":1,"bytes":2}}}"#, ""),
         (r#"{"did":{"remove":{"folder":3,"name":"b","kind":"file"}}}"#, ""),
+        (r#"{"did":{"set_xattr":{"of":2,"name":"user.a"}}}"#, "value"),
+        (r#"{"did":{"remove_xattr":{"of":2,"name":"user.a"}}}"#, ""),
         (r#"{"synced":"everything"}"#, ""),
         (r#""ended""#, ""),
     ]

@@ -1,13 +1,16 @@
 //! Changes that calls made to files, in order, and every version of each part.
 
 mod drives;
+mod inodes;
 mod lengths;
 mod logs;
 mod pieces;
 mod told;
 
-use self::logs::Logs;
-pub(crate) use self::logs::{Change, Named};
+use self::inodes::Inodes;
+pub(crate) use self::inodes::{Value, Xattrs};
+use self::lengths::Lengths;
+pub(crate) use self::logs::{Change, Logs, Named};
 pub(crate) use self::pieces::ATOM_BYTES_LEAST;
 use self::pieces::Pages;
 
@@ -73,12 +76,8 @@ pub struct FileHistory {
     inodes: Inodes,
     names: BTreeMap<Ino, BTreeMap<Name, Cell<Option<Ino>>>>,
     name_keys: BTreeMap<Name, u128>,
-    lengths: BTreeMap<Ino, Cell<Length>>,
+    lengths: Lengths,
     pages: Pages,
-    /// Lengths that were set to less, by file.
-    cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
-    /// Entries that hold the length that a file had then.
-    brought: BTreeMap<Ino, Vec<u32>>,
     has_moved_folders: bool,
     growth: Growth,
     logs: Logs,
@@ -91,18 +90,6 @@ struct Diary {
     times_ns: Vec<u64>,
     /// The clock's time; in memory it ticks once an event.
     now_ns: Option<u64>,
-}
-
-/// Everything that was ever made.
-#[derive(Clone, Debug)]
-struct Inodes {
-    kinds: BTreeMap<Ino, Kind>,
-    /// Drives of files and folders, by number; empty if there is one drive.
-    drives: Vec<Drive>,
-    /// Where symbolic links lead.
-    targets: BTreeMap<Ino, Arc<str>>,
-    /// Every name that each has ever had.
-    places: BTreeMap<Ino, BTreeSet<(Ino, Name)>>,
 }
 
 /// The promises.
@@ -134,18 +121,11 @@ impl FileHistory {
             begin: 0,
             acks: Acks::default(),
             atoms: vec![Atom::Journal(0)],
-            inodes: Inodes {
-                kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
-                drives: Vec::new(),
-                targets: BTreeMap::new(),
-                places: BTreeMap::new(),
-            },
+            inodes: Inodes::new(),
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
-            lengths: BTreeMap::new(),
+            lengths: Lengths::default(),
             pages: Pages::new(),
-            cuts: BTreeMap::new(),
-            brought: BTreeMap::new(),
             has_moved_folders: false,
             growth: Growth { last_entry: vec![None], ..Growth::default() },
             logs: Logs::default(),
@@ -210,6 +190,9 @@ impl FileHistory {
     pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
         self.inodes.targets.get(&link).cloned()
     }
+    pub(crate) fn xattrs(&self, of: Ino) -> Option<&Xattrs> {
+        self.inodes.xattrs.get(&of)
+    }
     pub(crate) const fn has_moved_folders(&self) -> bool {
         self.has_moved_folders
     }
@@ -219,24 +202,26 @@ impl FileHistory {
     pub(crate) fn name_key(&self, name: &Name) -> u128 {
         self.name_keys[name]
     }
+    pub(crate) const fn lengths(&self) -> &Lengths {
+        &self.lengths
+    }
     pub(crate) fn length(&self, file: Ino) -> Option<&Cell<Length>> {
-        self.lengths.get(&file)
+        self.lengths.of(file)
+    }
+    pub(crate) const fn logs(&self) -> &Logs {
+        &self.logs
     }
     pub(crate) fn pages(&self, file: Ino) -> Option<&BTreeMap<u32, Cell<Page>>> {
         self.pages.of_files.get(&file)
     }
 
-    /// The shortest length that was set after event `after`, and no later than `upto`.
-    pub(crate) fn shortest(&self, file: Ino, after: u32, upto: Option<u32>) -> u64 {
-        let cuts = self.cuts.get(&file).into_iter().flatten();
-        let counts = |&&(event, _): &&(u32, u64)| event > after && Some(event) <= upto;
-        cuts.filter(counts).map(|(_, bytes)| *bytes).min().unwrap_or(u64::MAX)
-    }
-
-    /// The last entry no later than `upto` that holds the length which a file had then.
-    pub(crate) fn brought(&self, file: Ino, upto: Option<u32>) -> Option<u32> {
-        let entries = self.brought.get(&file)?;
-        entries.iter().rfind(|entry| Some(**entry) <= upto).copied()
+    /// Whether a file or folder has a name before event `end`.
+    pub(crate) fn has_names(&self, ino: Ino, end: u32) -> bool {
+        let holds = |(folder, name): &(Ino, Name)| {
+            let cell = self.names.get(folder).and_then(|names| names.get(name));
+            cell.and_then(|cell| cell.at(end.checked_sub(1))).is_some_and(|held| *held == Some(ino))
+        };
+        ino == Ino::ROOT || self.places(ino).any(holds)
     }
 
     /// The entry of the journal that must be committed before a version of a part can be there, with its length.
@@ -247,7 +232,7 @@ impl FileHistory {
                 let version = version_of(cell, event)?;
                 version.needs.max(version.value.end_needs)
             }
-            Atom::Length(file) => version_of(&self.lengths[file], event)?.needs,
+            Atom::Length(file) => version_of(self.length(*file)?, event)?.needs,
             _ => None,
         }
     }
@@ -259,15 +244,19 @@ impl FileHistory {
                 matches!(step, Some(Event::Step { is_entry: true, drive, .. }) if drive == of)
             }
             Atom::Name(folder, name) => version_of(&self.names[folder][name], event).is_some(),
-            Atom::Length(file) => version_of(&self.lengths[file], event).is_some(),
+            Atom::Length(file) => {
+                self.length(*file).is_some_and(|cell| version_of(cell, event).is_some())
+            }
             Atom::Page(file, page) => version_of(&self.pages.of_files[file][page], event).is_some(),
             Atom::Call(_, call) => *call == event,
-            Atom::Log(file) => {
-                self.logs_of(*file).is_some_and(|(_, events)| events.binary_search(&event).is_ok())
-            }
+            Atom::Log(file) => self
+                .logs
+                .of_file(*file)
+                .is_some_and(|(_, events)| events.binary_search(&event).is_ok()),
             Atom::Piece(file, page, piece) => {
                 version_of(&self.pages.pieces[&(*file, *page)][piece], event).is_some()
             }
+            Atom::Xattr(of, name) => version_of(&self.inodes.xattrs[of][name], event).is_some(),
         }
     }
 
@@ -307,7 +296,8 @@ impl FileHistory {
                     self.growth.ends.insert(file, before);
                     self.growth.growing.insert(file);
                     let length = Length { bytes, is_grown: true };
-                    atoms.extend(self.put_length(file, event, before, length));
+                    let (lengths, parts) = (&mut self.lengths, &mut self.atoms);
+                    atoms.extend(lengths.put(file, (event, before), length, parts));
                 }
                 Effect::Set { file, bytes } => {
                     is_entry = true;
@@ -322,15 +312,21 @@ impl FileHistory {
                     atoms.extend(whole_length.and_then(|_| self.length(file)?.atom));
                 }
                 Effect::Freed { file, page } => drop(self.growth.blocks.remove(&(file, page))),
+                Effect::Xattr { of, name, value } => {
+                    is_entry = true;
+                    touches.push((of, false));
+                    let parts = (!self.rules.has_journal()).then_some(&mut self.atoms);
+                    atoms.extend(self.inodes.put_xattr((of, name), event, value, parts));
+                }
                 Effect::Brings { file } if self.rules.brings_lengths() => {
-                    self.brought.entry(file).or_default().push(event);
+                    self.lengths.bring(file, event);
                     is_entry = true;
                 }
                 Effect::Brings { .. } => {}
             }
         }
         if self.rules.logs_files() && !changes.is_empty() {
-            atoms.push(self.put_call(event, drive, changes));
+            atoms.push(self.logs.put_call(event, drive, changes, &mut self.atoms));
         }
         is_entry &= self.rules.has_journal();
         if is_entry {
@@ -338,10 +334,56 @@ impl FileHistory {
         }
         self.push(Event::Step { atoms, is_entry, drive, touches }, Arc::clone(words));
         if let Some((file, length)) = whole_length {
-            let atoms = self.put_length(file, event + 1, before, length).into_iter().collect();
+            let (lengths, parts) = (&mut self.lengths, &mut self.atoms);
+            let atoms = lengths.put(file, (event + 1, before), length, parts).into_iter().collect();
             let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
             self.push(step, Arc::clone(words));
         }
+    }
+
+    /// A page below the end of a file that has grown since it was synced: written out first, it brings a length that
+    /// ends with it. The length that the file has then is a version for the next event.
+    fn put_part_of_length(
+        &mut self,
+        file: Ino,
+        event: u32,
+        needs: Option<u32>,
+        reach: u64,
+    ) -> Option<(Ino, Length)> {
+        let versions = &self.length(file)?.versions;
+        let whole = versions.last()?.value;
+        // No page brings less than a call has set.
+        let set = versions.iter().rfind(|version| !version.value.is_grown);
+        if !self.rules.has_lengths_alone()
+            || !self.growth.growing.contains(&file)
+            || reach >= whole.bytes
+            || set.is_some_and(|set| reach <= set.value.bytes)
+        {
+            return None;
+        }
+        let length = Length { bytes: reach, is_grown: true };
+        self.lengths.put(file, (event, needs), length, &mut self.atoms);
+        Some((file, Length { bytes: whole.bytes, is_grown: true }))
+    }
+
+    fn set_length(&mut self, file: Ino, event: u32, bytes: u64) -> Option<u32> {
+        if bytes < self.lengths.newest(file) {
+            // Blocks beyond it are free: what is written there next gets new ones.
+            let first = bytes.div_ceil(PAGE_BYTES) as u32;
+            let freed = self.growth.blocks.range((file, first)..=(file, u32::MAX));
+            for block in freed.map(|(block, _)| *block).collect::<Vec<_>>() {
+                self.growth.blocks.remove(&block);
+            }
+        }
+        if self.rules.copies_blocks() {
+            self.pages.enter_last(file, bytes, event);
+        }
+        let entry = self.rules.has_journal().then_some(event);
+        self.growth.ends.insert(file, entry);
+        let length = Length { bytes, is_grown: false };
+        let atom = self.lengths.put(file, (event, entry), length, &mut self.atoms);
+        // In a journal it stands in order, and nothing chooses it.
+        atom.filter(|_| !self.rules.has_journal())
     }
 
     fn put_name(&mut self, folder: Ino, name: Name, event: u32, holds: Option<Ino>) -> Option<u32> {
@@ -377,8 +419,7 @@ impl FileHistory {
         }
         let (needs, block) = *block;
         let end_needs = self.growth.ends.get(&file).copied().flatten();
-        let length = self.length(file).and_then(|cell| cell.versions.last());
-        let length = length.map_or(0, |version| version.value.bytes);
+        let length = self.lengths.newest(file);
         let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
         let value = Page { content: self.store.put(bytes), end, end_needs, block };
         let next = self.atoms.len() as u32;
@@ -395,23 +436,37 @@ impl FileHistory {
     /// A sync has ended; it covers what happened before event `since`.
     pub(crate) fn sync(&mut self, words: &str, syncs: Syncs, mut since: u32, is_done: bool) {
         if is_done && since as usize == self.events.len() {
-            since += u32::from(self.put_log(syncs, words));
-            match syncs {
-                Syncs::Whole(file) | Syncs::Data(file) => drop(self.growth.growing.remove(&file)),
-                Syncs::Drive(folder) => {
-                    let drive = self.drive_of(folder);
-                    let mut growing = std::mem::take(&mut self.growth.growing);
-                    growing.retain(|file| self.drive_of(*file) != drive);
-                    self.growth.growing = growing;
-                }
-                Syncs::Everything => self.growth.growing.clear(),
-            }
+            since += u32::from(self.log(syncs, words));
+            let mut growing = std::mem::take(&mut self.growth.growing);
+            growing.retain(|file| match syncs {
+                Syncs::Whole(synced) | Syncs::Data(synced) => *file != synced,
+                Syncs::Drive(folder) => self.drive_of(*file) != self.drive_of(folder),
+                Syncs::Everything => false,
+            });
+            self.growth.growing = growing;
         }
         if !is_done {
             self.pages.failed.push(self.events.len() as u32);
         }
-        self.note_sync(syncs);
+        if let Syncs::Whole(ino) | Syncs::Data(ino) = syncs {
+            self.logs.note_sync(self.drive_of(ino), self.events.len() as u32);
+        }
         self.push(Event::Sync { syncs, since, is_done }, words.into());
+    }
+
+    /// The log of a file that is synced is written before the sync ends. Returns whether there is one: a file without names is
+    /// not logged.
+    fn log(&mut self, syncs: Syncs, words: &str) -> bool {
+        let (Syncs::Whole(ino) | Syncs::Data(ino)) = syncs else { return false };
+        let event = self.events.len() as u32;
+        if !self.rules.logs_files() || !self.has_names(ino, event) {
+            return false;
+        }
+        let (drive, atoms) =
+            (self.drive_of(ino), vec![self.logs.put_log(ino, event, &mut self.atoms)]);
+        let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
+        self.push(step, words.into());
+        true
     }
 
     /// Something was promised.

@@ -6,6 +6,7 @@
 
 mod logged;
 mod torn;
+mod xattrs;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -121,6 +122,9 @@ impl Choice {
             Atom::Length(file) => key_of_file(history, self, *file),
             Atom::Call(..) => 0,
             Atom::Log(file) => self.logged(history, *file).map_or(0, |event| 1 + u128::from(event)),
+            Atom::Xattr(of, name) => {
+                self.xattr(history, *of, name).map_or(0, |value| mixed(value.key, 1))
+            }
             Atom::Page(file, page) | Atom::Piece(file, page, _) => {
                 let whole = || {
                     let left = self.page(history, *file, *page)?;
@@ -197,7 +201,7 @@ impl Choice {
         let cell = history.length(file)?;
         let chosen = cell.up_to(self.of(cell.atom));
         let (journal, (set, _)) = (self.journal(history, file), self.set(history, file));
-        let brought = history.brought(file, journal);
+        let brought = history.lengths().brought(file, journal);
         let may = |version: &&Version<Length>| {
             version.value.is_grown && Some(version.event) > set && version.needs <= journal
         };
@@ -281,7 +285,7 @@ impl Choice {
         let cell = history.pages(file)?.get(&page)?;
         let version = self.page_version(history, file, cell)?;
         let begin = u64::from(page) * PAGE_BYTES;
-        let cut = history.shortest(file, version.event, self.last_set(history, file));
+        let cut = history.lengths().shortest(file, version.event, self.last_set(history, file));
         let kept_bytes = cut.saturating_sub(begin).min(PAGE_BYTES);
         let content = version.value.content;
         (kept_bytes > 0 && content != Content::ZEROES).then_some(PageLeft { content, kept_bytes })
@@ -377,7 +381,7 @@ impl Left {
 /// A number that is the same for images that are the same: names that can be reached, lengths and bytes.
 pub(crate) fn key_of_image(history: &FileHistory, state: &State) -> u128 {
     let choice = Choice::new(history, state);
-    let (mut sum, mut seen) = (0_u128, BTreeSet::new());
+    let (mut sum, mut seen) = (choice.key_of_xattrs(history, Ino::ROOT), BTreeSet::new());
     let mut folders = vec![Ino::ROOT];
     while let Some(folder) = folders.pop() {
         for (name, cell) in history.names(folder).into_iter().flatten() {
@@ -389,6 +393,7 @@ pub(crate) fn key_of_image(history: &FileHistory, state: &State) -> u128 {
             if !seen.insert(ino) {
                 continue;
             }
+            sum = sum.wrapping_add(choice.key_of_xattrs(history, ino));
             match history.kind(ino) {
                 Kind::Folder => folders.push(ino),
                 // Where it leads never changes, and its number stands for it.

@@ -14,13 +14,21 @@ use super::atom::{Atom, Cell, Ino, Name, Page};
 use super::history::{Change, FileHistory, Named};
 use super::left::Choice;
 use super::step::{Kind, PAGE_BYTES};
+use super::xattrs::xattrs_of;
 use crate::cut::Cut;
 use crate::state::State;
 use crate::store::key_of;
 
 /// Files, folders and symbolic links by their paths below a folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub struct SeenFiles(BTreeMap<String, Seen>);
+pub struct SeenFiles {
+    files: BTreeMap<String, Seen>,
+    /// Extended attributes of users by path, that of the folder itself being empty: values by name, as digests.
+    xattrs: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// Extended attributes that a file system does not set of its own accord.
+const OF_USERS: &str = "user.";
 
 /// Something with a name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -43,6 +51,7 @@ impl SeenFiles {
     pub fn of(folder: &Path) -> io::Result<Self> {
         let mut seen = Self::default();
         let mut folders = vec![String::new()];
+        seen.see_xattrs(folder, "")?;
         while let Some(at) = folders.pop() {
             for entry in fs::read_dir(folder.join(&at))? {
                 let entry = entry?;
@@ -64,16 +73,31 @@ impl SeenFiles {
                     fs::File::open(entry.path())?.read_to_end(&mut bytes)?;
                     file(&bytes)
                 };
-                seen.0.insert(path, node);
+                seen.see_xattrs(folder, &path)?;
+                seen.files.insert(path, node);
             }
         }
         Ok(seen)
     }
 
+    fn see_xattrs(&mut self, folder: &Path, path: &str) -> io::Result<()> {
+        for (name, value) in xattrs_of(&folder.join(path))? {
+            if name.starts_with(OF_USERS) {
+                self.insert_xattr(path, &name, &value);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn insert_xattr(&mut self, path: &str, name: &str, value: &[u8]) {
+        let of_path = self.xattrs.entry(path.to_owned()).or_default();
+        of_path.insert(name.to_owned(), format!("{:032x}", key_of(value)));
+    }
+
     /// A file with this path and these bytes.
     #[cfg(test)]
     pub(crate) fn insert(&mut self, path: &str, bytes: &[u8]) {
-        self.0.insert(path.to_owned(), file(bytes));
+        self.files.insert(path.to_owned(), file(bytes));
     }
 }
 
@@ -104,7 +128,7 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
     journals.into_iter().any(|journal| {
         let mut question = Logged { history, cut, seen, journal, left: EXPLANATIONS_MOST };
         let calls = question.calls();
-        question.explains(&calls, &mut BTreeMap::new(), &mut Vec::new())
+        question.explains(&calls, &BTreeMap::new(), &mut Vec::new())
     })
 }
 
@@ -122,61 +146,83 @@ struct Logged<'a> {
 }
 
 impl<'a> Logged<'a> {
-    /// Calls that may be in a log or not, the newest first.
-    fn calls(&self) -> Vec<(u32, &'a Named)> {
-        let settled = match self.journal {
-            Some((_, entry)) => entry,
-            None => return Vec::new(),
-        };
-        let parts = self.cut.unsettled.iter().rev();
-        let call = |atom: u32| match self.history.atom(atom) {
-            Some(&Atom::Call(_, call)) if Some(call) > settled => {
-                Some((atom, self.history.named(call)?))
-            }
-            _ => None,
-        };
-        parts.filter_map(|part| call(part.atom)).collect()
+    /// Calls that a log may have, the newest first, with their parts; those without one are in a log for certain.
+    fn calls(&self) -> Vec<(Option<u32>, &'a Named)> {
+        let Some((journal, entry)) = self.journal else { return Vec::new() };
+        let Some(&Atom::Journal(drive)) = self.history.atom(journal) else { return Vec::new() };
+        let end = self.history.logs().up_to(drive, self.cut.at);
+        let calls = self.history.logs().calls_between(entry, end);
+        let is_open =
+            |atom| self.cut.unsettled.binary_search_by_key(&atom, |part| part.atom).is_ok();
+        let part = |named: &Named| Some(named.atom).filter(|atom| is_open(*atom));
+        let mut all: Vec<_> = calls.map(|(_, named)| (part(named), named)).collect();
+        all.reverse();
+        all
     }
 
     /// Decides on calls one by one, from the newest back: a name is what the newest call in a log made it.
     fn explains(
         &mut self,
-        calls: &[(u32, &Named)],
-        decided: &mut BTreeMap<(Ino, Name), Option<Ino>>,
+        calls: &[(Option<u32>, &Named)],
+        decided: &BTreeMap<(Ino, Name), Option<Ino>>,
         lost: &mut Vec<(u32, Option<u32>)>,
     ) -> bool {
-        let Some(((atom, named), rest)) = calls.split_first() else {
-            if self.left == 0 {
-                return false;
-            }
-            self.left -= 1;
-            let mut all: Vec<_> = self.journal.into_iter().chain(lost.iter().copied()).collect();
-            all.sort_unstable();
-            let is = Choice::new(self.history, &State::new(self.cut.at, all));
-            let Self { history, cut, seen, .. } = *self;
-            return Question { history, cut, seen, is }.folder(Ino::ROOT, "");
-        };
+        let Some(((part, named), rest)) = calls.split_first() else { return self.is_alike(lost) };
         let mut next = decided.clone();
-        let mut may_be = true;
+        let (mut may_be, mut is_over) = (true, true);
         for change in &named.changes {
             next.entry((change.folder, change.name.clone())).or_insert_with(|| {
                 may_be &= self.is_seen(change);
                 change.holds
             });
+            let later = decided.get(&(change.folder, change.name.clone()));
+            is_over &= later.is_some_and(Option::is_some);
         }
-        if may_be && self.explains(rest, &mut next, lost) {
+        // Later calls give its names to others, and a log has it if one of them builds on it.
+        let is_taken = part.is_none() || !is_over;
+        if is_taken && may_be && self.explains(rest, &next, lost) {
             return true;
         }
-        lost.push((*atom, None));
+        let Some(atom) = *part else { return false };
+        lost.push((atom, None));
         let is_explained = self.left > 0 && self.explains(rest, decided, lost);
         lost.pop();
         is_explained
     }
 
-    /// Whether a name at the top is there as a change leaves it; names elsewhere may be.
+    /// Whether these calls in logs explain everything that was seen.
+    fn is_alike(&mut self, lost: &[(u32, Option<u32>)]) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        let mut all: Vec<_> = self.journal.into_iter().chain(lost.iter().copied()).collect();
+        all.sort_unstable();
+        let is = Choice::new(self.history, &State::new(self.cut.at, all));
+        let Self { history, cut, seen, .. } = *self;
+        let mut question = Question { history, cut, seen, is };
+        question.by_log(Ino::ROOT, |question| question.has_xattrs(Ino::ROOT, ""))
+            && question.folder(Ino::ROOT, "")
+    }
+
+    /// Whether a name is there as a change leaves it. That of a folder which has moved may be.
     fn is_seen(&self, change: &Change) -> bool {
-        change.folder != Ino::ROOT
-            || self.seen.0.contains_key(&*change.name) == change.holds.is_some()
+        self.path(change.folder, &change.name)
+            .is_none_or(|path| self.seen.files.contains_key(&path) == change.holds.is_some())
+    }
+
+    /// The path of a name, if its folders have never had others.
+    fn path(&self, folder: Ino, name: &str) -> Option<String> {
+        let (mut path, mut at) = (name.to_owned(), folder);
+        while at != Ino::ROOT {
+            let mut places = self.history.places(at);
+            let (above, name) = places.next()?;
+            if places.next().is_some() {
+                return None;
+            }
+            (path, at) = (format!("{name}/{path}"), *above);
+        }
+        Some(path)
     }
 }
 
@@ -222,7 +268,7 @@ impl Question<'_> {
             let name = path.strip_prefix(&below).filter(|name| !name.contains('/'));
             name.is_none_or(|name| names.is_some_and(|names| names.contains_key(name)))
         };
-        if !self.seen.0.keys().all(is_known) {
+        if !self.seen.files.keys().all(is_known) {
             return false;
         }
         names.into_iter().flatten().all(|(name, cell)| {
@@ -236,17 +282,49 @@ impl Question<'_> {
     }
 
     fn node(&mut self, ino: Option<Ino>, path: &str) -> bool {
-        let (ino, seen) = match (ino, self.seen.0.get(path)) {
+        let (ino, seen) = match (ino, self.seen.files.get(path)) {
             (None, seen) => return seen.is_none(),
             (Some(_), None) => return false,
             (Some(ino), Some(seen)) => (ino, seen),
         };
+        let has_xattrs = |question: &mut Self| question.has_xattrs(ino, path);
         match (self.history.kind(ino), seen) {
-            (Kind::Folder, Seen::Folder) => self.folder(ino, path),
-            (Kind::Symlink, Seen::Symlink(to)) => self.history.target(ino).as_deref() == Some(to),
-            (Kind::File, Seen::File { bytes, pages }) => self.file(ino, *bytes, pages),
+            (Kind::Folder, Seen::Folder) => self.by_log(ino, has_xattrs) && self.folder(ino, path),
+            (Kind::Symlink, Seen::Symlink(to)) => {
+                self.history.target(ino).as_deref() == Some(to) && self.by_log(ino, has_xattrs)
+            }
+            (Kind::File, Seen::File { bytes, pages }) => self.by_log(ino, |question| {
+                question.file(ino, *bytes, pages) && question.has_xattrs(ino, path)
+            }),
             _ => false,
         }
+    }
+
+    /// Whether a file or folder is as it was seen by one of its logs, or by none.
+    fn by_log(&mut self, ino: Ino, mut is_alike: impl FnMut(&mut Self) -> bool) -> bool {
+        let log = self.history.logs().of_file(ino).map(|(atom, _)| atom);
+        self.versions(log).into_iter().any(|kept| {
+            self.choose(log, kept);
+            is_alike(self)
+        })
+    }
+
+    /// Whether each extended attribute may be what it was seen to be.
+    fn has_xattrs(&mut self, of: Ino, path: &str) -> bool {
+        let (known, seen) = (self.history.xattrs(of), self.seen.xattrs.get(path));
+        let is_known = |name: &String| known.is_some_and(|all| all.contains_key(name.as_str()));
+        if !seen.into_iter().flatten().all(|(name, _)| is_known(name)) {
+            return false;
+        }
+        let of_users = known.into_iter().flatten().filter(|(name, _)| name.starts_with(OF_USERS));
+        of_users.into_iter().all(|(name, cell)| {
+            let seen = seen.and_then(|seen| seen.get(&**name));
+            self.versions(cell.atom).into_iter().any(|kept| {
+                self.choose(cell.atom, kept);
+                let value = self.is.xattr(self.history, of, name);
+                value.map(|value| format!("{:032x}", value.key)).as_ref() == seen
+            })
+        })
     }
 
     fn file(&mut self, file: Ino, bytes: u64, seen: &BTreeMap<u32, String>) -> bool {
@@ -255,13 +333,8 @@ impl Question<'_> {
             return false;
         }
         let atom = self.history.length(file).and_then(|cell| cell.atom);
-        let log = self.history.logs_of(file).map(|(atom, _)| atom);
-        let lengths = self.versions(atom);
-        let choices = self.versions(log).into_iter();
-        let choices = choices.flat_map(|log| lengths.iter().map(move |length| (log, *length)));
-        choices.collect::<Vec<_>>().into_iter().any(|(of_log, of_length)| {
-            self.choose(log, of_log);
-            self.choose(atom, of_length);
+        self.versions(atom).into_iter().any(|kept| {
+            self.choose(atom, kept);
             let alone = self.is.length_alone(self.history, file);
             let mut reached = alone.unwrap_or_else(|| self.is.set(self.history, file).1);
             let are_alike = known.into_iter().flatten().all(|(page, cell)| {

@@ -32,6 +32,7 @@ mod test;
 mod tree;
 #[cfg(test)]
 mod twin;
+mod xattrs;
 
 pub(crate) use bed::InFolder;
 pub use file::{File, OpenOptions};
@@ -44,3 +45,4 @@ pub use recording::DRIVES_MOST;
 pub(crate) use recording::{RecordedFiles, read as read_recording};
 pub use rules::Persistence;
 pub use test::{FilesTest, make_small};
+pub(crate) use xattrs::first_lost;

@@ -53,6 +53,15 @@ pub(crate) enum Operation {
         file: Ino,
         bytes: u64,
     },
+    /// Sets an extended attribute. The value goes with it.
+    SetXattr {
+        of: Ino,
+        name: String,
+    },
+    RemoveXattr {
+        of: Ino,
+        name: String,
+    },
     /// The last user of a handle has gone.
     Close {
         file: Ino,
@@ -99,6 +108,8 @@ impl Operation {
                 changed(tree.zero(tree.file(*file)?, *offset, *bytes))
             }
             Self::SetLength { file, bytes } => changed(tree.set_length(tree.file(*file)?, *bytes)?),
+            Self::SetXattr { of, name } => changed(tree.set_xattr(tree.there(*of)?, name, data)?),
+            Self::RemoveXattr { of, name } => changed(tree.remove_xattr(tree.there(*of)?, name)?),
             Self::Close { file } => changed(tree.close(tree.file(*file)?)),
         })
     }
@@ -113,8 +124,18 @@ impl Operation {
             | Self::Symlink { folder, .. }
             | Self::Remove { folder, .. }
             | Self::Link { folder, .. } => [Some(*folder), None],
+            Self::SetXattr { of, .. } | Self::RemoveXattr { of, .. } => [Some(*of), None],
             Self::Rename { from, to, .. } => [Some(from.0), Some(to.0)],
             Self::Close { .. } => [None, None],
+        }
+    }
+
+    /// Whether it changes the content of what it touches or makes, and so the time of that.
+    pub(crate) fn modifies(&self, ino: Ino) -> bool {
+        match self {
+            Self::Link { file, .. } => *file != ino,
+            Self::SetXattr { .. } | Self::RemoveXattr { .. } => false,
+            _ => true,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use leyden_sim::Rng;
 use nix::fcntl::{AT_FDCWD, FallocateFlags, RenameFlags, fallocate, renameat2};
 use nix::libc;
+use rustix::fs::XattrFlags;
 
 use super::atom::Ino;
 use super::history::FileHistory;
@@ -203,11 +204,34 @@ impl Performer {
                 Ok(fallocate(self.handle(*file)?, hole, *offset as i64, *bytes as i64)?)
             }
             Operation::SetLength { file, bytes } => self.handle(*file)?.set_len(*bytes),
+            Operation::SetXattr { of, name } => self.with_xattrs(
+                *of,
+                |file| rustix::fs::fsetxattr(file, name, data, XattrFlags::empty()),
+                |path| rustix::fs::lsetxattr(path, name, data, XattrFlags::empty()),
+            ),
+            Operation::RemoveXattr { of, name } => self.with_xattrs(
+                *of,
+                |file| rustix::fs::fremovexattr(file, name),
+                |path| rustix::fs::lremovexattr(path, name),
+            ),
             Operation::Close { file } => {
                 self.handles.remove(file);
                 Ok(())
             }
         }
+    }
+
+    /// Calls the one with the handle of a file, or the other with the path of anything else.
+    fn with_xattrs(
+        &mut self,
+        of: Ino,
+        by_handle: impl FnOnce(&File) -> rustix::io::Result<()>,
+        by_path: impl FnOnce(&Path) -> rustix::io::Result<()>,
+    ) -> io::Result<()> {
+        if self.again.tree.kind(of) == Kind::File {
+            return Ok(by_handle(self.handle(of)?)?);
+        }
+        Ok(by_path(&self.top.join(self.again.path(of).trim_start_matches('/')))?)
     }
 
     fn sync(&mut self, syncs: Syncs) -> io::Result<()> {

@@ -293,6 +293,12 @@ impl Again {
             Operation::SetLength { file, bytes } => {
                 format!("truncation of {} to {bytes} B", self.path(*file))
             }
+            Operation::SetXattr { of, name } => {
+                format!("setxattr of {name}, {bytes} B, on {}", self.path(*of))
+            }
+            Operation::RemoveXattr { of, name } => {
+                format!("removexattr of {name} on {}", self.path(*of))
+            }
             Operation::Close { file } => format!("close of {}", self.path(*file)),
         }
     }

@@ -348,31 +348,29 @@ impl Filesystem for Served {
         answer!(reply, self.allocate(node, offset, length, mode), |()| reply.ok());
     }
 
-    // Extended attributes are not kept. Copies within the kernel become reads and writes.
-
     fn setxattr(
         &self,
         _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: &[u8],
-        _: i32,
+        node: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
         _: u32,
         reply: ReplyEmpty,
     ) {
-        reply.error(Errno::ENOSYS);
+        answer!(reply, self.set_xattr(node, name, value, flags), |()| reply.ok());
     }
 
-    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::ENOSYS);
+    fn getxattr(&self, _: &Request, node: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        answer!(reply, self.xattr(node, name), |value| filled(reply, &value, size));
     }
 
-    fn listxattr(&self, _: &Request, _: INodeNo, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::ENOSYS);
+    fn listxattr(&self, _: &Request, node: INodeNo, size: u32, reply: ReplyXattr) {
+        answer!(reply, self.xattrs(node), |names| filled(reply, &names, size));
     }
 
-    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::ENOSYS);
+    fn removexattr(&self, _: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer!(reply, self.remove_xattr(node, name), |()| reply.ok());
     }
 
     fn ioctl(
@@ -409,6 +407,7 @@ impl Filesystem for Served {
         answer!(reply, found, |at| reply.offset(at as i64));
     }
 
+    // Copies within the kernel become reads and writes.
     fn copy_file_range(
         &self,
         _: &Request,
@@ -423,6 +422,15 @@ impl Filesystem for Served {
         reply: ReplyWrite,
     ) {
         reply.error(Errno::ENOSYS);
+    }
+}
+
+/// Answers with the bytes, or with how many they are if no buffer was given.
+fn filled(reply: ReplyXattr, bytes: &[u8], size: u32) {
+    match (size as usize, bytes.len()) {
+        (0, length) => reply.size(length as u32),
+        (size, length) if size < length => reply.error(Errno::ERANGE),
+        _ => reply.data(bytes),
     }
 }
 

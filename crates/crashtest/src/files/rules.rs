@@ -4,21 +4,23 @@
 //! |---|---|---|---|---|
 //! | a page of 4 KiB | by itself | by itself | by itself | by itself, behind what is in the journal |
 //! | a piece of a page, with smaller atoms | by itself | no older than its block, and than a length that only its page brings | no older than its block | as its page |
-//! | names and lengths that are set | each by itself | in one journal, in order | in one journal, in order | in one journal, in order; behind it calls that a log may hold, each whole, with those that it builds on |
+//! | names, lengths that are set, extended attributes | each by itself | in one journal, in order | in one journal, in order | in one journal, in order; behind it calls that a log may hold, each whole, with those that it builds on |
 //! | the length that a write brings | by itself | behind the last page below it, and what is in the journal | by itself, behind what is in the journal | the length at the time of some page behind the last call that set it |
 //! | blocks for new bytes | - | behind what is in the journal | behind what is in the journal | the same, for each write |
-//! | `fsync` of a file | its bytes and length | and the journal up to its last change | as `xfs` | and the calls on its names, unless it has none left |
-//! | `fdatasync` | as `fsync` | the journal only up to what its bytes and length need | as `xfs` | as `fsync` |
+//! | `fsync` of a file | its bytes, length and extended attributes | and the journal up to its last change | as `xfs` | and the calls on its names, unless it has none left |
+//! | `fdatasync` | its bytes and length | the journal only up to what its bytes and length need | as `xfs` | as `fsync` |
 //! | `fsync` of a folder | its entries | the journal up to its last change | as `xfs` | the calls on its names |
 //! | a rename over a file | - | - | the length that the file has then is in the journal before | - |
 //! | closing a file that was cut to nothing | - | - | the same | - |
 //!
 //! Sources. `posix`: fsync(2), "Calling fsync() does not necessarily ensure that the entry in the directory containing
-//! the file has also reached disk"; POSIX.1-2017 `fsync`, `fdatasync`. `xfs`: Linux 6.12, fs/xfs: the log is written in
+//! the file has also reached disk"; POSIX.1-2017 `fsync`, `fdatasync`; fdatasync(2): no metadata that reading the bytes does not
+//! need. `xfs`: Linux 6.12, fs/xfs: the log is written in
 //! order (`xfs_log_force_seq`), sizes follow the end of I/O (`xfs_setfilesize`), new blocks are unwritten until then.
 //! `ext4`: Linux 6.12, fs/ext4: the size follows the submission of I/O (`mpage_map_and_submit_extent`), blocks are
 //! unwritten until its end (`dioread_nolock`, the default since 5.6, with which `data=ordered` waits for no new bytes),
-//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`. `btrfs`: Linux 6.12, fs/btrfs: a superblock ends a transaction
+//! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`. Extended attributes: a transaction of their own (`xfs_attr_set`,
+//! `ext4_xattr_set_handle`). `btrfs`: Linux 6.12, fs/btrfs: a superblock ends a transaction
 //! (`btrfs_commit_transaction`), the end of I/O enters new extents and the length (`btrfs_finish_one_ordered`), and `fsync` writes a
 //! log of one file with its names, parents and files whose names it took (`btrfs_log_inode_parent`, `log_conflicting_inodes`,
 //! `btrfs_log_new_name`), or ends the transaction. Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or

@@ -207,7 +207,7 @@ impl Shown {
         for ino in operation.touched().into_iter().chain([made.ino]).flatten() {
             let changed = self.changed.entry(ino).or_default();
             changed.altered = now;
-            if !matches!(operation, Operation::Link { file, .. } if file == ino) {
+            if operation.modifies(ino) {
                 changed.modified = now;
             }
         }

@@ -73,7 +73,7 @@ impl History for FileHistory {
             if let &Atom::Call(_, call) = part {
                 // Other calls may build on it, so that what it shows depends on all.
                 let drive = self.drive_of_atom(atom);
-                return is.is_undone(drive, call) && call < self.logged_up_to(drive, state.at);
+                return is.is_undone(drive, call) && call < self.logs().up_to(drive, state.at);
             }
             let before = is.shows(self, part);
             is.put_back(atom);

@@ -59,6 +59,12 @@ pub(crate) enum Effect {
         file: Ino,
         bytes: u64,
     },
+    /// An extended attribute is set, or removed.
+    Xattr {
+        of: Ino,
+        name: Name,
+        value: Option<Arc<[u8]>>,
+    },
     /// A file system may enter the length of this file in its journal with this step.
     Brings {
         file: Ino,

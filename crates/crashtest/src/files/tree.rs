@@ -4,6 +4,7 @@
 //! itself, in order.
 
 mod names;
+mod xattrs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,6 +14,7 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::names::check_name;
+use self::xattrs::Xattrs;
 use super::atom::{Drive, Ino, Name};
 use super::left::Left;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
@@ -57,6 +59,8 @@ pub(crate) struct Tree {
     pages: BTreeMap<(Ino, u32), Arc<[u8]>>,
     /// Where symbolic links of this tree lead.
     targets: BTreeMap<Ino, Arc<str>>,
+    /// Extended attributes that differ from those of the base.
+    xattrs: BTreeMap<Ino, Xattrs>,
     next: u32,
 }
 
@@ -71,6 +75,7 @@ impl Tree {
             names: BTreeMap::new(),
             pages: BTreeMap::new(),
             targets: BTreeMap::new(),
+            xattrs: BTreeMap::new(),
             next: Ino::ROOT.0 + 1,
         }
     }

@@ -124,12 +124,11 @@ fn bytes_in_a_punched_hole_are_behind_the_journal() {
         }
         write(2);
         served.take_recorder().unwrap().unwrap().end(&path).unwrap();
-        let history =
-            std::sync::Arc::new(read(&path, FileHistory::new(Persistence::Xfs)).unwrap().history);
+        let history = Arc::new(read(&path, FileHistory::new(Persistence::Xfs)).unwrap().history);
         let cuts = history.cuts(Flushes::All, &|_| true);
         let states = crate::choose::every_state(cuts.last().unwrap(), 1_000).unwrap();
         states.into_iter().any(|state| {
-            let tree = Tree::over(Left::new(std::sync::Arc::clone(&history), &state));
+            let tree = Tree::over(Left::new(Arc::clone(&history), &state));
             let is_new = tree.read(file, 0, 1).unwrap() == [2];
             is_new && tree.lookup(Ino::ROOT, "b").is_none()
         })
@@ -161,4 +160,37 @@ fn names_that_are_no_utf8_are_refused_as_a_file_system_may() {
     let name = OsStr::from_bytes(b"\xff");
     let error = utf8(name).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EILSEQ));
+}
+
+#[test]
+fn attributes_are_recorded_with_their_bytes_and_flags_are_heeded() {
+    let words = recorded(|served, node| {
+        let name = OsStr::new("user.a");
+        let set = |value: &[u8], flags| served.set_xattr(node, name, value, flags);
+        let code = |done: io::Result<()>| done.unwrap_err().raw_os_error();
+        assert_eq!(code(set(b"one", libc::XATTR_REPLACE)), Some(libc::ENODATA));
+        set(b"one", libc::XATTR_CREATE).unwrap();
+        assert_eq!(code(set(b"two", libc::XATTR_CREATE)), Some(libc::EEXIST));
+        let modified = served.lock().attributes(Ino(2)).mtime;
+        set(b"three", libc::XATTR_REPLACE).unwrap();
+        assert_eq!(served.lock().attributes(Ino(2)).mtime, modified);
+        assert_eq!(&*served.xattr(node, name).unwrap(), b"three");
+        set(b"", 0).unwrap();
+        served.set_xattr(node, OsStr::new("security.b"), &[0, 10, 255], 0).unwrap();
+        assert_eq!(served.xattrs(node).unwrap(), b"security.b\0user.a\0");
+        served.remove_xattr(node, name).unwrap();
+        assert_eq!(code(served.remove_xattr(node, name)), Some(libc::ENODATA));
+        let acl = OsStr::new("system.posix_acl_access");
+        assert_eq!(code(served.set_xattr(node, acl, &[], 0)), Some(libc::EOPNOTSUPP));
+    });
+    assert_eq!(
+        words,
+        [
+            "setxattr of user.a, 3 B, on f",
+            "setxattr of user.a, 5 B, on f",
+            "setxattr of user.a, 0 B, on f",
+            "setxattr of security.b, 3 B, on f",
+            "removexattr of user.a on f",
+        ]
+    );
 }

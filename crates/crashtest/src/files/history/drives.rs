@@ -36,7 +36,8 @@ impl FileHistory {
             | Atom::Page(ino, _)
             | Atom::Piece(ino, ..)
             | Atom::Call(ino, _)
-            | Atom::Log(ino) => self.drive_of(ino),
+            | Atom::Log(ino)
+            | Atom::Xattr(ino, _) => self.drive_of(ino),
         }
     }
 
@@ -49,6 +50,7 @@ impl FileHistory {
         for effect in step {
             let ino = match effect {
                 Effect::Name { folder, .. } => *folder,
+                Effect::Xattr { of, .. } => *of,
                 Effect::Page { file, .. }
                 | Effect::Freed { file, .. }
                 | Effect::Grown { file, .. }

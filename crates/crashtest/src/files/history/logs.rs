@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Atom, Drive, Event, FileHistory, Ino, Name, Syncs};
+use super::{Atom, Drive, Ino, Name};
 
 /// A name that a call gave to something else, or to nothing.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Named {
 
 /// What a log may hold.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Logs {
+pub(crate) struct Logs {
     /// Calls on names, by their events.
     calls: BTreeMap<u32, Named>,
     /// The calls that gave something a name, in order.
@@ -36,58 +36,43 @@ pub(super) struct Logs {
     syncs: BTreeMap<Drive, Vec<u32>>,
 }
 
-impl FileHistory {
-    /// Notes a call on names; returns its part.
-    pub(super) fn put_call(&mut self, event: u32, drive: Drive, changes: Vec<Change>) -> u32 {
-        let atom = self.atoms.len() as u32;
-        self.atoms.push(Atom::Call(changes[0].folder, event));
+impl Logs {
+    /// Notes a call on names; returns its part. `parts` are all parts.
+    pub(super) fn put_call(
+        &mut self,
+        event: u32,
+        drive: Drive,
+        changes: Vec<Change>,
+        parts: &mut Vec<Atom>,
+    ) -> u32 {
+        let atom = parts.len() as u32;
+        parts.push(Atom::Call(changes[0].folder, event));
         for ino in changes.iter().filter_map(|change| change.holds) {
-            self.logs.naming.entry(ino).or_default().push(event);
+            self.naming.entry(ino).or_default().push(event);
         }
-        self.logs.calls.insert(event, Named { atom, drive, changes });
+        self.calls.insert(event, Named { atom, drive, changes });
         atom
     }
 
-    /// The log of a file that is synced is written before the sync ends. Returns whether there is one.
-    pub(super) fn put_log(&mut self, syncs: Syncs, words: &str) -> bool {
-        let (Syncs::Whole(ino) | Syncs::Data(ino)) = syncs else { return false };
-        // A file without names is not logged.
-        if !self.rules.logs_files() || !self.has_names(ino, self.events.len() as u32) {
-            return false;
-        }
-        let (event, next) = (self.events.len() as u32, self.atoms.len() as u32);
-        let (atom, events) = self.logs.of_files.entry(ino).or_insert((next, Vec::new()));
+    /// The log of a file that is synced; returns its part. `parts` are all parts.
+    pub(super) fn put_log(&mut self, file: Ino, event: u32, parts: &mut Vec<Atom>) -> u32 {
+        let next = parts.len() as u32;
+        let (atom, events) = self.of_files.entry(file).or_insert((next, Vec::new()));
         events.push(event);
-        let atoms = vec![*atom];
         if *atom == next {
-            self.atoms.push(Atom::Log(ino));
+            parts.push(Atom::Log(file));
         }
-        let drive = self.drive_of(ino);
-        let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
-        self.push(step, words.into());
-        true
+        *atom
     }
 
-    /// Notes a sync that ends with the next event.
-    pub(super) fn note_sync(&mut self, syncs: Syncs) {
-        if let Syncs::Whole(ino) | Syncs::Data(ino) = syncs {
-            let (drive, event) = (self.drive_of(ino), self.events.len() as u32);
-            self.logs.syncs.entry(drive).or_default().push(event);
-        }
-    }
-
-    /// Whether a file or folder has a name before event `end`.
-    pub(crate) fn has_names(&self, ino: Ino, end: u32) -> bool {
-        let holds = |(folder, name): &(Ino, Name)| {
-            let cell = self.names.get(folder).and_then(|names| names.get(name));
-            cell.and_then(|cell| cell.at(end.checked_sub(1))).is_some_and(|held| *held == Some(ino))
-        };
-        ino == Ino::ROOT || self.places(ino).any(holds)
+    /// Notes a sync of a drive's file.
+    pub(super) fn note_sync(&mut self, drive: Drive, event: u32) {
+        self.syncs.entry(drive).or_default().push(event);
     }
 
     /// The call on names of an event.
     pub(crate) fn named(&self, event: u32) -> Option<&Named> {
-        self.logs.calls.get(&event)
+        self.calls.get(&event)
     }
 
     /// Calls on names behind event `after`, and before event `end`.
@@ -97,23 +82,23 @@ impl FileHistory {
         end: u32,
     ) -> impl Iterator<Item = (u32, &Named)> {
         let first = after.map_or(0, |after| after + 1);
-        let calls = self.logs.calls.range(first..end.max(first));
+        let calls = self.calls.range(first..end.max(first));
         calls.map(|(event, named)| (*event, named))
     }
 
     /// Calls that gave something a name, in order.
     pub(crate) fn naming(&self, ino: Ino) -> &[u32] {
-        self.logs.naming.get(&ino).map_or(&[], Vec::as_slice)
+        self.naming.get(&ino).map_or(&[], Vec::as_slice)
     }
 
     /// Logs of a file: their part, and their events.
-    pub(crate) fn logs_of(&self, file: Ino) -> Option<(u32, &[u32])> {
-        self.logs.of_files.get(&file).map(|(atom, events)| (*atom, events.as_slice()))
+    pub(crate) fn of_file(&self, file: Ino) -> Option<(u32, &[u32])> {
+        self.of_files.get(&file).map(|(atom, events)| (*atom, events.as_slice()))
     }
 
     /// The event up to which a log may hold calls of a drive, at moment `at`: a sync that has ended, or ends there.
-    pub(crate) fn logged_up_to(&self, drive: Drive, at: usize) -> u32 {
-        let syncs = self.logs.syncs.get(&drive).map_or(&[][..], Vec::as_slice);
+    pub(crate) fn up_to(&self, drive: Drive, at: usize) -> u32 {
+        let syncs = self.syncs.get(&drive).map_or(&[][..], Vec::as_slice);
         let count = syncs.partition_point(|event| *event as usize <= at);
         count.checked_sub(1).map_or(0, |last| syncs[last])
     }

@@ -27,6 +27,16 @@ impl Pages {
             failed: Vec::new(),
         }
     }
+
+    /// The zeroes behind a shorter end, which the step before has written, are entered with that end.
+    pub(super) fn enter_last(&mut self, file: Ino, bytes: u64, event: u32) {
+        let page = (bytes / PAGE_BYTES) as u32;
+        let cell = self.of_files.get_mut(&file).and_then(|pages| pages.get_mut(&page));
+        let last = cell.and_then(|cell| cell.versions.last_mut());
+        if let Some(last) = last.filter(|last| last.event + 1 == event) {
+            last.needs = Some(event);
+        }
+    }
 }
 
 /// The least that a drive keeps or loses as a whole: a sector.
@@ -71,7 +81,7 @@ impl FileHistory {
 
     /// Every file of a drive that has ever had a length.
     pub(crate) fn files_of(&self, drive: Drive) -> impl Iterator<Item = Ino> + '_ {
-        self.lengths.keys().copied().filter(move |file| self.drive_of(*file) == drive)
+        self.lengths.files().filter(move |file| self.drive_of(*file) == drive)
     }
 
     /// The first failed sync of a file after event `after`: what was dirty then is never written out.
@@ -127,7 +137,8 @@ impl FileHistory {
             self.pages.of_files.get(&file).and_then(|pages| pages.get(&page)?.versions.last());
         let old = last.map(|version| self.store.bytes(version.value.content));
         let page_end = (u64::from(page) + 1) * PAGE_BYTES;
-        let is_cut = last.is_some_and(|it| self.shortest(file, it.event, Some(event)) < page_end);
+        let is_cut =
+            last.is_some_and(|it| self.lengths.shortest(file, it.event, Some(event)) < page_end);
         let size = self.pages.atom_bytes as usize;
         let differs = |piece: &usize| {
             let range = piece * size..(piece + 1) * size;

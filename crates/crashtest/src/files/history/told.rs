@@ -32,7 +32,7 @@ impl FileHistory {
             let words = match &self.atoms[atom as usize] {
                 Atom::Journal(_) => format!("lost: {word}, and later entries of the journal"),
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
-                Atom::Call(..) => format!("lost: {word}"),
+                Atom::Call(..) | Atom::Xattr(..) => format!("lost: {word}"),
                 Atom::Log(_) => format!("lost: bytes and length at the {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),

@@ -9,7 +9,7 @@ use crate::files::step::Kind;
 impl Choice {
     /// The event of the log that a file is in, where no transaction has what it says.
     pub(super) fn logged(&self, history: &FileHistory, file: Ino) -> Option<u32> {
-        let (atom, events) = history.logs_of(file)?;
+        let (atom, events) = history.logs().of_file(file)?;
         let last = self.of(Some(atom))?;
         let log = events[..events.partition_point(|event| *event <= last)].last().copied();
         log.filter(|_| log > self.journal(history, file))
@@ -23,7 +23,7 @@ impl Choice {
         cell: &'a Cell<Page>,
     ) -> Option<&'a Version<Page>> {
         let log = self.logged(history, file)?;
-        let (_, logs) = history.logs_of(file)?;
+        let (_, logs) = history.logs().of_file(file)?;
         // A failed sync gave up what its file's next log would have had.
         let is_logged = |version: &&Version<Page>| {
             let first = logs[logs.partition_point(|log| *log < version.event)];
@@ -41,8 +41,8 @@ impl Choice {
     pub(super) fn logged_names(&self, history: &FileHistory) -> BTreeMap<(Ino, Name), Option<Ino>> {
         let mut calls: Vec<(u32, &Named)> = Vec::new();
         for (drive, journal) in (0..).zip(&self.journals) {
-            let end = history.logged_up_to(drive, self.last.map_or(0, |last| last as usize + 1));
-            let of_drive = history.calls_between(*journal, end);
+            let end = history.logs().up_to(drive, self.last.map_or(0, |last| last as usize + 1));
+            let of_drive = history.logs().calls_between(*journal, end);
             calls.extend(of_drive.filter(|(_, named)| named.drive == drive));
         }
         calls.sort_unstable_by_key(|(event, _)| *event);
@@ -89,12 +89,12 @@ impl Replay<'_> {
         let Some(ino) = change.holds else { return };
         let journal = self.is.journals[named.drive as usize];
         let (history, folder) = (self.history, change.folder);
-        let is_new = history.naming(folder).first().copied() > journal;
+        let is_new = history.logs().naming(folder).first().copied() > journal;
         let with_folder = is_new || history.kind(ino) == Kind::Folder;
         let left_behind = self.holder(change).filter(|holder| Some(*holder) != change.held);
         let all = [Some(ino), with_folder.then_some(folder), left_behind];
         for of in all.into_iter().flatten() {
-            let earlier = history.naming(of).iter().copied().filter(|it| *it < event);
+            let earlier = history.logs().naming(of).iter().copied().filter(|it| *it < event);
             missing.extend(earlier.filter(|it| Some(*it) > journal && !self.taken.contains(it)));
         }
     }

@@ -122,7 +122,7 @@ impl Choice {
     ) -> Vec<u8> {
         let Some(version) = version else { return vec![0; PAGE_BYTES as usize] };
         let mut bytes = history.store().bytes(version.value.content).to_vec();
-        let cut = history.shortest(file, version.event, self.last_set(history, file));
+        let cut = history.lengths().shortest(file, version.event, self.last_set(history, file));
         let kept = cut.saturating_sub(u64::from(page) * PAGE_BYTES).min(PAGE_BYTES);
         bytes[kept as usize..].fill(0);
         bytes

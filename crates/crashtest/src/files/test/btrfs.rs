@@ -110,7 +110,7 @@ fn a_synced_file_in_a_new_folder_is_there() {
     test.run().unwrap().assert_held();
 }
 
-/// What a log has of a file stays when the file is written to again.
+/// The log of a file keeps its content when the file is written to again.
 #[test]
 fn a_synced_content_stays_until_a_transaction() {
     let work = |fs: &Fs| {

@@ -33,7 +33,7 @@ impl Tree {
     }
 
     /// The top is fixed where it holds drives, as mount points are.
-    fn check_folder(&self, folder: Ino) -> io::Result<()> {
+    pub(super) fn check_folder(&self, folder: Ino) -> io::Result<()> {
         let is_fixed = self.drives > 1 && folder == Ino::ROOT;
         if is_fixed { Err(Errno::EROFS.into()) } else { Ok(()) }
     }

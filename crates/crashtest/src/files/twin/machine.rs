@@ -27,6 +27,8 @@ pub(super) enum Do {
     Close(&'static str),
     Rename(&'static str, &'static str),
     Remove(&'static str),
+    /// Its one extended attribute is set, or removed if it has one.
+    Xattr(&'static str, Option<u8>),
     Sync {
         name: &'static str,
         is_data: bool,
@@ -37,8 +39,8 @@ pub(super) enum Do {
 
 /// The number of a file, in the order of their making.
 pub(super) type File = usize;
-/// Names in order, each with the cells of its file.
-pub(super) type Folder = BTreeMap<&'static str, Vec<u8>>;
+/// Names in order, each with the cells of its file and the value of its extended attribute.
+pub(super) type Folder = BTreeMap<&'static str, (Vec<u8>, Option<u8>)>;
 
 /// An entry of the log.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,6 +54,7 @@ pub(super) enum Entry {
     },
     /// The size that a page brings.
     Size(File, u64),
+    Xattr(File, Option<u8>),
     /// The block of a page.
     Block {
         file: File,
@@ -68,6 +71,7 @@ struct Cached {
     dirty: BTreeSet<u64>,
     /// On ext4: submitted since they were written to, so that the size knows them.
     is_cut: bool,
+    xattr: Option<u8>,
     /// Entries of the log that `fsync` and `fdatasync` need.
     whole: usize,
     data: usize,
@@ -182,6 +186,12 @@ impl Machine {
                 self.folder = self.enter(Entry::Names(vec![(name, None)]));
                 self.files[file].whole = self.folder;
             }
+            Do::Xattr(name, value) => {
+                let file = self.names[name];
+                if std::mem::replace(&mut self.files[file].xattr, value).or(value).is_some() {
+                    self.files[file].whole = self.enter(Entry::Xattr(file, value));
+                }
+            }
             Do::Sync { name, fails: true, .. } => {
                 // The kernel takes the pages for written.
                 let file = self.names[name];
@@ -269,6 +279,7 @@ impl Machine {
         let mut names: BTreeMap<&str, File> = BTreeMap::new();
         let mut sizes: BTreeMap<File, u64> = BTreeMap::new();
         let mut lives: BTreeMap<(File, u64), usize> = BTreeMap::new();
+        let mut xattrs: BTreeMap<File, Option<u8>> = BTreeMap::new();
         for entry in &self.log[..kept] {
             match entry {
                 Entry::Names(changes) => {
@@ -289,6 +300,7 @@ impl Machine {
                     let size = sizes.entry(*file).or_insert(0);
                     *size = (*size).max(*cells);
                 }
+                Entry::Xattr(file, value) => drop(xattrs.insert(*file, *value)),
                 Entry::Block { file, page, life } => {
                     lives.insert((*file, *page), *life);
                 }
@@ -314,7 +326,7 @@ impl Machine {
             let with = |folder: &Folder| {
                 let of = |content: &Vec<u8>| {
                     let mut folder = folder.clone();
-                    folder.insert(name, content.clone());
+                    folder.insert(name, (content.clone(), xattrs.get(&file).copied().flatten()));
                     folder
                 };
                 contents.iter().map(of).collect::<Vec<Folder>>()

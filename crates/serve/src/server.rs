@@ -341,6 +341,30 @@ mod tests {
     use super::*;
     use crate::listen::dial;
 
+    /// Clients that come together are all served, and not faster than the listener's rate.
+    #[test]
+    fn a_flood_waits_for_its_turn() {
+        const PER_S: u32 = 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let listener = Listener::bind(&Listen::Unix(path.clone()), Access::default()).unwrap();
+        let (bell, closing, guests) =
+            (listener.bell().unwrap(), AtomicBool::new(false), Guests::new(2));
+        let serve = |mut socket: Socket, _: Guest| socket.write_all(b"!").unwrap();
+        let began = wall();
+        std::thread::scope(|scope| {
+            scope.spawn(|| accept(&listener, &closing, &guests, Some(PER_S), serve));
+            let clients = (0..PER_S).map(|_| dial(&path, Duration::from_secs(10)).unwrap());
+            for mut client in clients.collect::<Vec<_>>() {
+                client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                client.read_exact(&mut [0; 1]).unwrap();
+            }
+            closing.store(true, Ordering::Release);
+            bell.ring();
+        });
+        assert!(began.elapsed() >= Duration::from_millis(990), "{:?}", began.elapsed());
+    }
+
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a scope would wait for the listener")]
     fn places_come_back_after_300_panics() {

@@ -1,7 +1,5 @@
 //! A campaign as browsers and Prometheus find it: news that are known before, and nothing that changes anything.
 
-#![expect(clippy::disallowed_methods, reason = "what a server does in real time is waited for")]
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ pub(crate) struct Panels {
     foot: String,
     /// Both ends of the horizontal axis.
     ends: [String; 2],
-    panels: Vec<Panel>,
+    runs: Vec<Panel>,
 }
 
 /// One run.
@@ -115,7 +115,7 @@ fn figure(runs: &[Run], subject: &Subject, part: &Part) -> Option<Figure> {
         top: show(axis.high),
         foot: if axis.is_log { show(axis.low) } else { "0".to_owned() },
         ends: [format::seconds(start), format::seconds(end)],
-        panels: panels.collect(),
+        runs: panels.collect(),
     });
     Some(figure)
 }
@@ -143,9 +143,10 @@ fn path(run: &Run, column: &str, axis: Axis, [start, end]: [f64; 2]) -> String {
     let mut at = None;
     for (y, from, until) in stretches {
         // Writing to a string does not fail.
-        let _ = match at == Some(from) {
-            true => write!(path, "V{y}H{until}"),
-            false => write!(path, "M{from} {y}H{until}"),
+        let _ = if at == Some(from) {
+            write!(path, "V{y}H{until}")
+        } else {
+            write!(path, "M{from} {y}H{until}")
         };
         at = Some(until);
     }
@@ -196,11 +197,11 @@ mod tests {
                 .unwrap();
         let panels = figure.panels.unwrap();
         assert_eq!((panels.top.as_str(), panels.foot.as_str()), ("800/s", "0"));
-        assert_eq!(panels.ends, ["0 s", "4 s"].map(|it| it.to_owned()));
+        assert_eq!(panels.ends, ["0 s", "4 s"]);
         // Of the last run the highest line, at the top; of the first one an eighth of that.
-        assert!(panels.panels[7].path.starts_with("M0 0H80V100H160"), "{}", panels.panels[7].path);
-        assert!(panels.panels[0].path.starts_with("M0 88H80V100H160"), "{}", panels.panels[0].path);
-        assert_eq!(panels.panels[0].words, "from 0/s to 100/s, median 100/s");
+        assert!(panels.runs[7].path.starts_with("M0 0H80V100H160"), "{}", panels.runs[7].path);
+        assert!(panels.runs[0].path.starts_with("M0 88H80V100H160"), "{}", panels.runs[0].path);
+        assert_eq!(panels.runs[0].words, "from 0/s to 100/s, median 100/s");
     }
 
     #[test]

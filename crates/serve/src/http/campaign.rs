@@ -345,7 +345,9 @@ impl Shown for Campaign {
                 event(&mut text, name, &lists[at]);
             }
         }
-        samples.iter().for_each(|sample| event(&mut text, "sample", sample));
+        for sample in &samples {
+            event(&mut text, "sample", sample);
+        }
         if text.is_empty() { NOTHING_NEW.to_owned() } else { text }
     }
 

@@ -127,3 +127,53 @@ fn command(folder: &str, options: &RunOptions, models: &str, states: u64) -> Str
     }
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use leyden_crashtest::Outcome;
+
+    use super::*;
+    use crate::args::crashtest::{CrashtestArgs, CrashtestCommand};
+    use crate::args::{Args, Command};
+
+    #[test]
+    fn states_that_break_alike_are_one_failure_with_the_command_that_repeats_it() {
+        let words = "leyden crashtest run DIR --states 50 --again 3 --atom 512";
+        let args = Args::try_parse_from(words.split(' ').collect::<Vec<_>>()).unwrap();
+        let Command::Crashtest(CrashtestArgs { command: Some(command), .. }) = args.command else {
+            panic!("another command")
+        };
+        let CrashtestCommand::Run { options, .. } = command else { panic!("another command") };
+        let (title, command) = (String::new(), String::new());
+        let facts = CampaignFacts { kind: "crashtest", title, command, cases: "states" };
+        let page = CampaignPage::start(None, facts).unwrap();
+        let (folder, options) = ("'a b'".to_owned(), &options);
+        let (counts, groups) = (Vec::new(), Vec::new());
+        let mut watched = Watched { page, folder, options, tried: 0, failed: 0, counts, groups };
+        for (model, number, verdict, said) in [
+            (Model::Lying, 1, Verdict::Lost, "lost row 1"),
+            (Model::Adversarial, 9, Verdict::Lost, "lost row 9"),
+            (Model::Adversarial, 4, Verdict::Lost, "lost row 4"),
+            (Model::Adversarial, 5, Verdict::Failed, "no such table"),
+            (Model::Adversarial, 6, Verdict::Held, ""),
+            (Model::Recovery, 2, Verdict::Lost, "lost row 2"),
+        ] {
+            let outcome = &Outcome { verdict, said: said.to_owned() };
+            let (states, broken, share) = (1, 1, 0.5);
+            watched.take(&TrialProgress { model, states, broken, share, number, outcome });
+        }
+        assert_eq!((watched.tried, watched.failed), (6, 4));
+        let lost = ("acknowledged lost", 3);
+        let lies = ("broken on a drive that lies", 1);
+        assert_eq!(watched.counts, [lies, lost, ("check failed", 1), ("held", 1)]);
+        let failures: Vec<_> = watched.groups.iter().map(|it| watched.failure(it)).collect();
+        assert_eq!(failures.len(), 3);
+        let CampaignFailure { case, said, command } = &failures[0];
+        assert_eq!(case, "adversarial state 4, acknowledged lost, 2 like it");
+        assert_eq!(said, "lost row 4");
+        let begins = "leyden crashtest run 'a b' --model adversarial --seed 1 --states";
+        assert_eq!(*command, format!("{begins} 4 --again 3 --atom 512"));
+        assert_eq!(failures[2].command, format!("{begins} 2 --again 3 --atom 512"));
+    }
+}

@@ -134,17 +134,17 @@ mod tests {
     use leyden_crashtest::Outcome;
 
     use super::*;
-    use crate::args::crashtest::{CrashtestArgs, CrashtestCommand};
+    use crate::args::crashtest::CrashtestCommand;
     use crate::args::{Args, Command};
 
     #[test]
     fn states_that_break_alike_are_one_failure_with_the_command_that_repeats_it() {
         let words = "leyden crashtest run DIR --states 50 --again 3 --atom 512";
         let args = Args::try_parse_from(words.split(' ').collect::<Vec<_>>()).unwrap();
-        let Command::Crashtest(CrashtestArgs { command: Some(command), .. }) = args.command else {
-            panic!("another command")
+        let Command::Crashtest(args) = args.command else { panic!("another command") };
+        let Some(CrashtestCommand::Run { options, .. }) = args.command else {
+            panic!("another command of it")
         };
-        let CrashtestCommand::Run { options, .. } = command else { panic!("another command") };
         let (title, command) = (String::new(), String::new());
         let facts = CampaignFacts { kind: "crashtest", title, command, cases: "states" };
         let page = CampaignPage::start(None, facts).unwrap();

@@ -196,12 +196,12 @@ mod tests {
             figure(&runs, over_time::looked_at_first()[1].0, over_time::looked_at_first()[1].1)
                 .unwrap();
         let panels = figure.panels.unwrap();
-        assert_eq!((panels.top.as_str(), panels.foot.as_str()), ("800/s", "0"));
-        assert_eq!(panels.ends, ["0 s", "4 s"]);
+        assert_eq!((panels.top.as_str(), panels.foot.as_str()), ("800.0/s", "0"));
+        assert_eq!(panels.ends, [0.0, 4.0].map(format::seconds));
         // Of the last run the highest line, at the top; of the first one an eighth of that.
         assert!(panels.runs[7].path.starts_with("M0 0H80V100H160"), "{}", panels.runs[7].path);
         assert!(panels.runs[0].path.starts_with("M0 88H80V100H160"), "{}", panels.runs[0].path);
-        assert_eq!(panels.runs[0].words, "from 0/s to 100/s, median 100/s");
+        assert_eq!(panels.runs[0].words, "from 0/s to 100.0/s, median 100.0/s");
     }
 
     #[test]

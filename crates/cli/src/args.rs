@@ -416,6 +416,26 @@ pub(crate) struct TortureArgs {
     /// Print the coverage of states; fail if a reachable one was missed
     #[arg(long, conflicts_with_all = ["seed", "replay", "explain"])]
     pub(crate) coverage: bool,
+    #[command(flatten)]
+    pub(crate) tiny: TinyArgs,
+    /// Write a page: the verdict, power cuts, losses, coverage, and each failure with its command
+    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["explain", "replay", "seed"])]
+    pub(crate) report: Option<PathBuf>,
+    /// Show the campaign on a page at HOST:PORT, or PORT of the loopback interface: rate, failures, coverage
+    ///
+    /// /metrics has OpenMetrics for Prometheus.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS", value_parser = http::parse_address,
+          conflicts_with_all = ["seed", "replay", "explain", "exhaustive"])]
+    pub(crate) http: Option<leyden_serve::Listen>,
+    /// Print the summary as JSON, and nothing else, on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Tiny drives that torture cuts at every moment.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TinyArgs {
     /// Cut short runs of tiny drives, one for each combination of policies, at every moment
     #[arg(long, conflicts_with_all = ["seeds", "start", "state", "seed", "replay", "shrink", "explain",
                                       "guided", "coverage"])]
@@ -424,12 +444,6 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_name = "N", default_value_t = 200, requires = "exhaustive",
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) commands: u32,
-    /// Write a page: the verdict, power cuts, losses, coverage, and each failure with its command
-    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["explain", "replay", "seed"])]
-    pub(crate) report: Option<PathBuf>,
-    /// Print the summary as JSON, and nothing else, on standard output
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `leyden report`.

@@ -87,6 +87,73 @@ fn arithmetic_alone_makes_a_page_without_losses() {
 }
 
 #[test]
+fn a_fleet_shows_its_shares_its_spread_and_its_assumptions() {
+    let folder = folder();
+    let (html, fleet) = page(folder.path(), &["size", "power.toml", "--fleet", "100000"]);
+    let ages = fleet["ages"].as_array().unwrap();
+    let of = |key: &str| ages.iter().map(|age| age[key].as_f64().unwrap()).collect::<Vec<_>>();
+    let near = |drawn: &[f64], wanted: &[f64]| {
+        drawn.len() == wanted.len()
+            && drawn.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= 1e-3 * b.abs())
+    };
+    let line = chart(&html, "too-weak")["lines"][0].clone();
+    assert!(near(&numbers(&line["x"]), &of("age")), "{line}");
+    let shares: Vec<f64> = of("short").into_iter().map(|share| share.max(1e-9)).collect();
+    assert!(near(&numbers(&line["y"]), &shares), "{line}: {shares:?}");
+    let lines = chart(&html, "energy")["lines"].clone();
+    assert!(near(&numbers(&lines[0]["y"]), &of("mean_mj")), "{lines}");
+    let least = of("mean_mj").into_iter().zip(of("deviation_mj")).map(|(mean, d)| mean - 3.0 * d);
+    assert!(near(&numbers(&lines[2]["y"]), &least.collect::<Vec<_>>()), "{lines}");
+    for shown in ["id=\"tornado\"", "leyden size power.toml --fleet 100000", "write through"] {
+        assert!(html.contains(shown), "{shown}");
+    }
+}
+
+/// Reads `/metrics` of a page until a line begins so, and yields the rest of that.
+#[cfg(feature = "serve")]
+fn metric(at: &str, begins: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    for _ in 0..600 {
+        let mut stream = std::net::TcpStream::connect(at).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: {at}\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        if let Some(rest) = text.lines().find_map(|line| line.strip_prefix(begins)) {
+            return rest.to_owned();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("no {begins}");
+}
+
+#[cfg(feature = "serve")]
+#[test]
+fn a_campaign_can_be_watched_while_it_runs() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+    let folder = folder();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leyden"));
+    let args = ["torture", "--zoned", "--seeds", "1000000", "--jobs", "1", "--http", "127.0.0.1:0"];
+    let command = command.current_dir(folder.path()).args(args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    let at = line.strip_prefix("page at http://").unwrap().trim_end_matches('/');
+    assert_eq!(metric(at, "leyden_campaign_info{kind=\"torture\"} "), "1");
+    let reached = metric(at, "leyden_campaign_coverage_points{state=\"reached\"} ");
+    assert!(reached.parse::<u32>().unwrap() < 81, "{reached} of 80 points");
+    assert_eq!(metric(at, "leyden_campaign_failures_total "), "0");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // An address in use is refused before anything runs, and one run alone is no campaign.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    let args = ["torture", "--seeds", "1000000", "--http", &at];
+    ends_with(&run(folder.path(), &args), 3);
+    ends_with(&run(folder.path(), &["torture", "--seed", "1", "--http", "7070"]), 2);
+}
+
+#[test]
 fn a_zoned_drive_has_a_page_too() {
     let folder = folder();
     let (html, sizing) =

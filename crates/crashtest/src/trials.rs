@@ -23,7 +23,7 @@ pub struct Limits {
 
 /// Progress reports while states are tried.
 #[derive(Clone, Copy, Debug)]
-pub struct TrialProgress {
+pub struct TrialProgress<'a> {
     /// The model.
     pub model: Model,
     /// States so far.
@@ -32,10 +32,14 @@ pub struct TrialProgress {
     pub broken: usize,
     /// The share of the limits that is used up.
     pub share: f64,
+    /// The number of the state that was tried last, from 1.
+    pub number: usize,
+    /// Its outcome.
+    pub outcome: &'a Outcome,
 }
 
 /// The function that is called with progress.
-pub(crate) type Progress<'a> = &'a mut dyn FnMut(TrialProgress);
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(TrialProgress<'_>);
 
 /// The trials of one model.
 pub(crate) struct Trials {
@@ -101,15 +105,22 @@ impl Trials {
             }
             let is_broken = outcome.verdict.is_broken();
             broken += usize::from(is_broken);
-            let verdict = outcome.verdict;
-            let at = state.at;
-            let kept = is_broken.then_some((state, outcome));
-            tried[number] = Some(Tried { at, verdict, broken: kept });
             let states = tried.len();
             let budget = limits.budget.unwrap_or(Duration::MAX);
             let used = began.elapsed().as_secs_f64() / budget.as_secs_f64();
             let share = used.max(states as f64 / limits.states as f64);
-            progress(TrialProgress { model: *model, states, broken, share });
+            let told = TrialProgress {
+                model: *model,
+                states,
+                broken,
+                share,
+                number: number + 1,
+                outcome: &outcome,
+            };
+            progress(told);
+            let (at, verdict) = (state.at, outcome.verdict);
+            let kept = is_broken.then_some((state, outcome));
+            tried[number] = Some(Tried { at, verdict, broken: kept });
             true
         })
     }

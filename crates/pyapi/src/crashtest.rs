@@ -162,7 +162,7 @@ fn explored(
     let session = Session::open(folder)?;
     let plan = session.plan()?;
     options.faults = plan.faults.iter().map(ToString::to_string).collect();
-    let mut progress = |progress: TrialProgress| watch.tell(progress.share.min(1.0));
+    let mut progress = |progress: TrialProgress<'_>| watch.tell(progress.share.min(1.0));
     let (summary, digest) = if plan.files.is_some() {
         let history = session.files(how.2)?;
         let mut told = Told::new(match spread {

@@ -31,7 +31,7 @@ pub(crate) fn torture(
     };
     let campaign = Campaign { subject, start, seeds, threads: jobs, state: None, guided: false };
     let summary = watched(py, progress.as_ref(), |watch| {
-        let mut tell = |progress: leyden_torture::campaign::Progress| {
+        let mut tell = |progress: leyden_torture::campaign::Progress<'_>| {
             watch.tell(progress.done as f64 / progress.seeds.max(1) as f64);
         };
         campaign.run(watch.cancel(), &mut tell)

@@ -16,28 +16,39 @@ use samples::Sample;
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Looks at the page once it is drawn, and writes what it finds into attributes of the root element.
+/// Looks at the page once the charts near the window are drawn, then has it draw all of them as for print, and writes what
+/// it finds into attributes of the root element.
 const PROBE: &str = r#"
 <script>
-const wait = setInterval(() => {
-  const root = document.documentElement;
+const root = document.documentElement;
+const pause = () => new Promise((done) => setTimeout(done, 200));
+const wait = setInterval(async () => {
   if (!("drawn" in root.dataset)) return;
   clearInterval(wait);
   const charts = [...document.querySelectorAll(".chart")];
+  const isBare = (chart) => !chart.querySelector("svg path[d]");
   root.dataset.charts = charts.length;
-  root.dataset.bare = charts.filter((c) => !c.querySelector("svg path[d]")).map((c) => c.dataset.figure).join(" ");
+  root.dataset.late = charts.filter(isBare).length;
+  // A name that is clicked before its chart is drawn.
+  const late = charts.filter(isBare).map((c) => c.closest("figure")).findLast((f) => f.querySelectorAll(".key").length > 1);
+  const key = late.querySelector(".key");
+  const lines = () => late.querySelectorAll(".mark-line path[d]").length;
+  key.click();
+  const room = charts.map((chart) => chart.offsetHeight);
+  dispatchEvent(new Event("beforeprint"));
+  dispatchEvent(new Event("afterprint"));
+  await pause();
+  root.dataset.bare = charts.filter(isBare).map((c) => c.dataset.figure).join(" ");
+  root.dataset.jump = Math.max(...charts.map((chart, i) => Math.abs(chart.offsetHeight - room[i])));
   root.dataset.overflow = root.scrollWidth - root.clientWidth;
   root.dataset.ground = getComputedStyle(document.body).backgroundColor;
-  // The lines of a chart: what a click on its first name takes away, and another brings back.
-  const key = document.querySelector(".legend .key");
-  const lines = () => key.closest("figure").querySelectorAll(".mark-line path[d]").length;
-  const before = lines();
+  const without = lines();
   key.click();
-  setTimeout(() => {
-    const without = lines();
-    key.click();
-    setTimeout(() => { root.dataset.lines = [before, without, lines()].join(" "); }, 200);
-  }, 200);
+  await pause();
+  const all = lines();
+  key.click();
+  await pause();
+  root.dataset.lines = [without, all, lines()].join(" ");
 }, 50);
 </script>
 "#;
@@ -118,11 +129,15 @@ fn every_chart_is_drawn_wide_narrow_light_and_dark() {
             let charts: usize = attribute(&dom, "charts").parse().unwrap();
             assert_eq!(charts, html.matches("<div class=\"chart\"").count(), "{case}");
             assert_eq!(attribute(&dom, "overflow"), "0", "{case}: wider than the window");
+            let late: usize = attribute(&dom, "late").parse().unwrap();
+            assert!(late > charts / 2, "{case}: {late} of {charts} are far below");
+            let jump: f64 = attribute(&dom, "jump").parse().unwrap();
+            assert!(jump <= 8.0, "{case}: text below a chart jumps by {jump} pixels");
             let ground = if theme == "dark" { "rgb(15, 17, 20)" } else { "rgb(246, 247, 248)" };
             assert_eq!(attribute(&dom, "ground"), ground, "{case}");
             let lines = attribute(&dom, "lines");
             let lines: Vec<u32> = lines.split(' ').map(|n| n.parse().unwrap()).collect();
-            assert!(lines[1] + 1 == lines[0] && lines[2] == lines[0], "{case}: {lines:?}");
+            assert!(lines[0] + 1 == lines[1] && lines[2] == lines[0], "{case}: {lines:?}");
             let png = page.with_extension("png");
             open(browser, &page, (width, 2400), &[&format!("--screenshot={}", png.display())]);
             assert!(fs::metadata(&png).unwrap().len() > 20_000, "{case}: a blank picture");

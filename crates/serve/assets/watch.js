@@ -1,14 +1,11 @@
 'use strict';
 // The page of a served drive: events of the server in, plots and text out. Names of drives are text, never markup.
 
-const KEPT = 300; // samples, as many as the server keeps
 const RANGES_MOST = 512; // of an answer
 const COMMANDS = ['Reads', 'Writes', 'Flushes'];
 const STATES = ['empty', 'implicitly open', 'explicitly open', 'closed', 'full', 'read only', 'offline'];
 
 const sum = (numbers) => numbers.reduce((all, it) => all + it, 0);
-
-const span = (s) => (s < 120 ? `${digits(s)} s` : s < 7200 ? `${digits(s / 60)} min` : `${digits(s / 3600)} h`);
 
 const bankLines = (sample) => sample.banks.flatMap((bank, n) => {
   const of = sample.banks.length > 1 ? `, ${bank.of}` : '';
@@ -58,8 +55,6 @@ const plotsOf = (sample) => {
 
 let samples = [];
 let offset = null; // the server's start on this machine's clock, in seconds
-let figures = null;
-let shape = '';
 let source = null;
 let drive = 0;
 let isDue = false;
@@ -68,15 +63,7 @@ const show = () => {
   isDue = false;
   const last = samples[samples.length - 1];
   if (!last) return;
-  const plots = plotsOf(last);
-  const kind = JSON.stringify(plots.map((plot) => [plot.title, plot.lines.map((it) => it.label)]));
-  if (kind !== shape) {
-    shape = kind;
-    figures = plots.map((plot) => new Figure(plot));
-    at('plots').replaceChildren(...figures.map((it) => it.root));
-  }
-  const times = samples.map((it) => offset + it.up_s);
-  figures.forEach((figure) => figure.draw(samples, times));
+  plot(plotsOf(last), samples, samples.map((it) => offset + it.up_s));
   tiles(last);
   power(last.is_on, last.layer !== null);
 };
@@ -108,11 +95,7 @@ const tiles = (it) => {
   }
   if (it.zones) all.push(['Zones', STATES.map((name, n) => [name, it.zones.states[n]]).filter((s) => s[1]).map(([name, n]) => `${n} ${name}`).join(', ')]);
   if (it.recorded) all.push(['Recording', it.recorded.has_failed ? 'failed' : bytes(it.recorded.bytes), it.recorded.has_failed]);
-  at('now').replaceChildren(...all.map(([label, value, isBad]) => {
-    const tile = make('div');
-    tile.append(make('dt', label), make('dd', value, isBad ? 'bad' : ''));
-    return tile;
-  }));
+  showTiles(all);
 };
 
 const cuts = (all) => {
@@ -204,12 +187,6 @@ const said = (it) => {
   } else say(`The power is back. The drive is ready in ${millis(it.ready_in_ns)}: it reads flash for ${millis(it.scan_ns)} and charges for ${millis(it.charge_ns)}.`);
 };
 
-const theme = (name) => {
-  document.documentElement.dataset.theme = name;
-  at('theme').textContent = name === 'dark' ? 'Light' : 'Dark';
-  figures?.forEach((figure) => { if (figure.drawn) figure.build(); });
-};
-
 at('cut').addEventListener('click', () => ask({ ask: 'cut' }));
 at('restore').addEventListener('click', () => {
   const uf = Number(at('bank').value);
@@ -217,7 +194,6 @@ at('restore').addEventListener('click', () => {
 });
 at('switch').addEventListener('submit', (event) => event.preventDefault());
 at('drive').addEventListener('change', (event) => follow(Number(event.target.value)));
-at('theme').addEventListener('click', () => theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'));
 
 // The token may come behind the address's #, which browsers send to no server. It does not stay there.
 if (location.hash.length > 1 && location.hash !== '#plots') {
@@ -225,6 +201,5 @@ if (location.hash.length > 1 && location.hash !== '#plots') {
   history.replaceState(null, '', location.pathname);
 }
 at('needs-token').hidden = sessionStorage.getItem('token') !== null;
-theme(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 cuts([]);
 follow(0);

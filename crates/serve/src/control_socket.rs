@@ -35,7 +35,7 @@ impl ControlSocket {
             drop(control::serve(&stream, &guest, |ask| answer(&drive, ask)));
         };
         let askers = Guests::new(control::ASKERS_MOST);
-        let thread = thread("control", move || accept(&listener, &shut, &askers, serve))?;
+        let thread = thread("control", move || accept(&listener, &shut, &askers, None, serve))?;
         Ok(Self { bell, closing, thread: Some(thread) })
     }
 }

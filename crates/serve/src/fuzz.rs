@@ -41,7 +41,7 @@ pub struct Sessions {
     guests: Guests,
     budget: Arc<Budget>,
     nvme: Arc<Shared>,
-    http: Arc<http::Shared>,
+    http: Arc<http::Shared<http::Watch>>,
 }
 
 impl Sessions {
@@ -95,7 +95,7 @@ impl Sessions {
     /// # Errors
     /// If it is sent away.
     pub fn http(&self, sent: &[u8]) -> Result<(), String> {
-        self.serve::<http::Connection>(sent, &self.http)
+        self.serve::<http::Connection<http::Watch>>(sent, &self.http)
     }
 
     /// The same of a client of vfio-user, whose messages are those of [`vfio_user`].

@@ -31,6 +31,7 @@ mod nbd;
 mod negotiating;
 mod nvme;
 mod owner;
+mod pacing;
 mod programs;
 mod random;
 mod remote;
@@ -46,7 +47,10 @@ pub use clock::Pace;
 pub use control_socket::ControlSocket;
 pub use direct::{Call, Counts, Direct, DirectError};
 pub use fuse::{Blocks, Mount};
-pub use http::{Http, HttpError, HttpOptions, SERVED_METRICS, ServedKind, ServedMetric};
+pub use http::{
+    Campaign, CampaignFacts, CampaignFailure, CampaignNews, Http, HttpError, HttpOptions,
+    ServedKind, ServedMetric, campaign_metrics, served_metrics,
+};
 pub use leyden_device::{FaultReport, FaultRule};
 pub use leyden_nvme::{HostSecrets, Secret, SecretError, parse_secrets};
 pub use listen::{Access, Listen};

@@ -239,11 +239,11 @@ impl Protocol for Agreed {
         }
     }
 
-    fn reply_bytes(request: &Request, drive: &Handle) -> usize {
+    fn reply_bytes(request: &Request, drives: &[Handle]) -> usize {
         match request.kind {
             RequestKind::Read if request.length <= REQUEST_MOST => request.length as usize,
             RequestKind::BlockStatus => {
-                let units = (request.length / drive.unit_bytes()) as usize + 2;
+                let units = (request.length / drives[0].unit_bytes()) as usize + 2;
                 units.min(STATUS_UNITS_MOST) * STATUS_UNIT_BYTES
             }
             _ => 0,

@@ -126,7 +126,7 @@ impl Protocol for Program {
         Ok(request.payload as usize)
     }
 
-    fn reply_bytes(request: &Request, _: &Handle) -> usize {
+    fn reply_bytes(request: &Request, _: &[Handle]) -> usize {
         let most = u64::from(TRANSFER_MOST);
         match request.kind {
             Kind::Read => request.length.min(most) as usize,

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tracing::{debug, info, warn};
 
 use crate::budget::{Budget, Limits};
-use crate::clock::Pace;
+use crate::clock::{Pace, wall};
 use crate::control;
 use crate::fuse::Mount;
 use crate::guests::{Guest, Guests};
@@ -20,6 +20,7 @@ use crate::listen::{Access, Bell, Listen, Listener, Socket};
 use crate::nbd::{Agreed, Export};
 use crate::owner::lies::Lies;
 use crate::owner::{Ended, Handle, Owner};
+use crate::pacing::Pacing;
 use crate::programs::{Claim, Program};
 use crate::session::{self, Protocol};
 use crate::stream::Stream;
@@ -147,7 +148,7 @@ impl Server {
         };
         let shut = Arc::clone(&closing);
         let askers = Guests::new(control::ASKERS_MOST);
-        doors.push(thread("control", move || accept(&control, &shut, &askers, serve))?);
+        doors.push(thread("control", move || accept(&control, &shut, &askers, None, serve))?);
         let owner = thread("drive", move || owner.run())?;
         let mount = match &options.fuse {
             Some(folder) => Some(
@@ -221,17 +222,19 @@ impl Allowance {
         Self { guests: self.guests.of_pages(), budget: Arc::clone(&self.budget) }
     }
 
-    fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self { guests: Guests::new(limits.connections()), budget: Arc::new(Budget::new(limits)) }
     }
 }
 
-/// Clients of a listener, as logs show them.
+/// Clients of a listener: how logs show them, and how many come.
 #[derive(Clone, Copy)]
-pub(crate) struct Logged {
+pub(crate) struct Clients {
     pub(crate) what: &'static str,
     /// That they come and go is worth a line for debugging only.
     pub(crate) is_brief: bool,
+    /// Connections accepted per second, at most; `None` for any number.
+    pub(crate) accepted_per_s: Option<u32>,
 }
 
 /// The state that all listeners of a server share.
@@ -261,8 +264,9 @@ impl House {
         front: P::Front,
     ) -> Result<JoinHandle<()>, ServeError> {
         let handles = self.handles.clone();
-        let logged = Logged { what, is_brief: P::IS_BRIEF };
-        self.open_with(logged, listener, move |socket, guest, budget| {
+        let (is_brief, accepted_per_s) = (P::IS_BRIEF, P::ACCEPTED_PER_S);
+        let clients = Clients { what, is_brief, accepted_per_s };
+        self.open_with(clients, listener, move |socket, guest, budget| {
             session::serve::<P>(Stream::Open(socket), &front, &handles, guest, budget)
         })
     }
@@ -270,12 +274,12 @@ impl House {
     /// The same with the session's own way to serve.
     pub(crate) fn open_with<E: std::fmt::Display>(
         &self,
-        logged: Logged,
+        clients: Clients,
         listener: Listener,
         session: impl Fn(Socket, &Guest, &Arc<Budget>) -> Result<(), E> + Clone + Send + 'static,
     ) -> Result<JoinHandle<()>, ServeError> {
         let Allowance { guests, budget } = self.allowance.clone();
-        let Logged { what, is_brief } = logged;
+        let Clients { what, is_brief, accepted_per_s } = clients;
         let serve = move |socket: Socket, guest: Guest| {
             let (client, peer) = (guest.number(), guest.peer());
             let say = |said: &str| {
@@ -294,7 +298,7 @@ impl House {
             }
         };
         let closing = Arc::clone(&self.closing);
-        thread("listener", move || accept(&listener, &closing, &guests, serve))
+        thread("listener", move || accept(&listener, &closing, &guests, accepted_per_s, serve))
     }
 }
 
@@ -304,9 +308,13 @@ pub(crate) fn accept(
     listener: &Listener,
     closing: &AtomicBool,
     guests: &Guests,
+    accepted_per_s: Option<u32>,
     serve: impl Fn(Socket, Guest) + Clone + Send + 'static,
 ) {
+    let mut pacing = accepted_per_s.map(|per_s| Pacing::new(per_s, wall()));
     loop {
+        let wait = pacing.as_mut().map_or(Duration::ZERO, |pacing| pacing.take(wall()));
+        std::thread::sleep(wait);
         let accepted = listener.accept();
         if closing.load(Ordering::Acquire) {
             return;
@@ -333,6 +341,30 @@ mod tests {
     use super::*;
     use crate::listen::dial;
 
+    /// Clients that come together are all served, and not faster than the listener's rate.
+    #[test]
+    fn a_flood_waits_for_its_turn() {
+        const PER_S: u32 = 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let listener = Listener::bind(&Listen::Unix(path.clone()), Access::default()).unwrap();
+        let (bell, closing, guests) =
+            (listener.bell().unwrap(), AtomicBool::new(false), Guests::new(2));
+        let serve = |mut socket: Socket, _: Guest| socket.write_all(b"!").unwrap();
+        let began = wall();
+        std::thread::scope(|scope| {
+            scope.spawn(|| accept(&listener, &closing, &guests, Some(PER_S), serve));
+            let clients = (0..PER_S).map(|_| dial(&path, Duration::from_secs(10)).unwrap());
+            for mut client in clients.collect::<Vec<_>>() {
+                client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                client.read_exact(&mut [0; 1]).unwrap();
+            }
+            closing.store(true, Ordering::Release);
+            bell.ring();
+        });
+        assert!(began.elapsed() >= Duration::from_millis(990), "{:?}", began.elapsed());
+    }
+
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a scope would wait for the listener")]
     fn places_come_back_after_300_panics() {
@@ -352,7 +384,7 @@ mod tests {
         let accepting = guests.clone();
         let closing = Arc::new(AtomicBool::new(false));
         let shut = Arc::clone(&closing);
-        let door = std::thread::spawn(move || accept(&listener, &shut, &accepting, serve));
+        let door = std::thread::spawn(move || accept(&listener, &shut, &accepting, None, serve));
         let ask = |word: &[u8]| {
             let mut client = dial(&path, Duration::from_secs(10)).unwrap();
             client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

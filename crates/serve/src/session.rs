@@ -139,7 +139,7 @@ impl<P: Protocol> Session<'_, P> {
         let mut permit = None;
         if !P::has_room(&request) {
             let first = length.min(LARGE);
-            let bytes = COMMAND_BYTES + P::reply_bytes(&request, &self.drives[0]) + first;
+            let bytes = COMMAND_BYTES + P::reply_bytes(&request, self.drives) + first;
             let entered = self.window.enter(bytes, || hand_over(self.drives, &mut self.batches));
             let Ok(entered) = entered else {
                 self.discard(length)?;

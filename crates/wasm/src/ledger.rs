@@ -10,10 +10,18 @@
 mod tests;
 #[cfg(test)]
 mod twin;
+mod witness;
 
 use std::ops::Range;
 
 use leyden_device::{PowerLoss, Region, Stamp};
+
+use witness::Witness;
+
+#[cfg(not(test))]
+type Present = witness::Nobody;
+#[cfg(test)]
+type Present = twin::Twin;
 
 /// The order of acknowledgements and flushes.
 type Tick = u64;
@@ -56,8 +64,7 @@ pub(crate) struct Ledger {
     flushed: Tick,
     flushes: u32,
     overwritten: Vec<Overwritten>,
-    #[cfg(test)]
-    twin: twin::Twin,
+    witness: Present,
 }
 
 impl Ledger {
@@ -70,8 +77,7 @@ impl Ledger {
             flushed: 0,
             flushes: 0,
             overwritten: Vec::new(),
-            #[cfg(test)]
-            twin: twin::Twin::new(units, region),
+            witness: Present::new(units, region),
         }
     }
 
@@ -87,9 +93,7 @@ impl Ledger {
 
     /// A write of `stamp` is submitted.
     pub(crate) fn begin_write(&mut self, units: Range<u32>, stamp: u64, is_forced: bool) {
-        #[cfg(test)]
-        self.twin.begin_write(&units, stamp, is_forced);
-        let _ = (stamp, is_forced);
+        self.witness.begin_write(&units, stamp, is_forced);
         self.of(units).iter_mut().for_each(|unit| unit.is_being_written = true);
     }
 
@@ -101,8 +105,7 @@ impl Ledger {
         is_forced: bool,
         is_done: bool,
     ) {
-        #[cfg(test)]
-        self.twin.end(stamp, is_done);
+        self.witness.end(stamp, is_done);
         self.of(units.clone()).iter_mut().for_each(|unit| unit.is_being_written = false);
         if !is_done {
             return;
@@ -125,18 +128,14 @@ impl Ledger {
 
     /// A FLUSH is submitted. Returns its tick, for its end.
     pub(crate) fn begin_flush(&mut self, stamp: u64) -> Tick {
-        #[cfg(test)]
-        self.twin.begin_flush(stamp);
-        let _ = stamp;
+        self.witness.begin_flush(stamp);
         self.flushes += 1;
         self.now
     }
 
     /// A FLUSH of this tick has ended.
     pub(crate) fn end_flush(&mut self, tick: Tick, stamp: u64, is_done: bool) {
-        #[cfg(test)]
-        self.twin.end(stamp, is_done);
-        let _ = stamp;
+        self.witness.end(stamp, is_done);
         self.flushes -= 1;
         if is_done {
             self.flushed = self.flushed.max(tick);
@@ -152,8 +151,7 @@ impl Ledger {
 
     /// The power was cut: commands in flight have vanished.
     pub(crate) fn cut(&mut self) {
-        #[cfg(test)]
-        self.twin.cut();
+        self.witness.cut();
         self.units.iter_mut().for_each(|unit| unit.is_being_written = false);
         self.flushes = 0;
         self.overwritten.clear();
@@ -176,12 +174,8 @@ impl Ledger {
 
     /// Takes the content that recovery has left, after a cut whose losses the drive has reported.
     pub(crate) fn settle(&mut self, left: &[Stamp], reported: &PowerLoss) {
-        #[cfg(test)]
-        {
-            let gone = self.gone(left);
-            self.twin.settle(left, reported, gone);
-        }
-        let _ = reported;
+        let gone = self.gone(left);
+        self.witness.settle(left, reported, gone);
         for (unit, left) in self.units.iter_mut().zip(left) {
             *unit = Unit { acknowledged: left.0, ..Unit::default() };
         }

@@ -51,8 +51,8 @@ pub(crate) struct SizeArgs {
     /// Write the banks of --worst as a table, a line for each
     #[arg(long, value_name = "FILE.csv", requires = "worst")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write a page with plots: loss by capacitance, the bank's voltage, boards, the weight of each assumption
-    #[arg(long, value_name = "FILE.html", conflicts_with = "fleet")]
+    /// Write a page with plots: loss by capacitance or over the fleet, the bank, boards, the weight of each assumption
+    #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
     /// Print JSON, and nothing else, on standard output
     #[arg(long)]

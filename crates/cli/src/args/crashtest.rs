@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use leyden_config::Set;
 use leyden_crashtest::{DRIVES_MOST, Model, Persistence};
-use leyden_serve::FaultRule;
+use leyden_serve::{FaultRule, Listen};
 use leyden_sim::{Bytes, Span};
 
 use super::parse_set;
@@ -373,6 +373,11 @@ pub(crate) struct RunOptions {
     /// Capacitance of the recorded drive, in microfarads (model "realistic")
     #[arg(long, value_name = "UF", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub(crate) capacitance_uf: Option<u64>,
+    /// Show the run on a page at HOST:PORT, or PORT of the loopback interface: rate, failures, time left
+    ///
+    /// /metrics has OpenMetrics for Prometheus.
+    #[arg(long, value_name = "ADDRESS", value_parser = super::http::parse_address)]
+    pub(crate) http: Option<Listen>,
     #[command(flatten)]
     pub(crate) common: RunCommon,
 }

@@ -50,7 +50,8 @@ fn token_in(file: &Path) -> Result<String, String> {
     Ok(token.to_owned())
 }
 
-fn parse_address(text: &str) -> Result<Listen, String> {
+/// HOST:PORT, or a port of the loopback interface.
+pub(crate) fn parse_address(text: &str) -> Result<Listen, String> {
     match format!("tcp:{text}").parse() {
         Ok(listen) => Ok(listen),
         Err(_) => Err("write PORT or HOST:PORT, as 7070 or 127.0.0.1:7070".to_owned()),

@@ -1,6 +1,8 @@
 //! The commands.
 
 pub(crate) mod cache;
+#[cfg(feature = "serve")]
+mod campaign_page;
 pub(crate) mod check;
 pub(crate) mod compare;
 #[cfg(feature = "crashtest")]

@@ -1,6 +1,8 @@
 //! `leyden torture`.
 
 mod page;
+#[cfg(feature = "serve")]
+mod watched;
 
 use std::io::Write;
 use std::path::Path;
@@ -32,7 +34,7 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     if let Some(path) = &args.report {
         place::check(path, Output::Report)?;
     }
-    if args.exhaustive {
+    if args.tiny.exhaustive {
         return every_moment(args, cancel);
     }
     if let Some(path) = &args.explain {
@@ -52,7 +54,7 @@ pub(crate) fn main(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
         (None, Some(seed)) => (run_alone(&subject.draw(seed)), Origin::Seed(subject)),
         (None, None) => {
             let campaign = planned(args);
-            let summary = run_campaign(&campaign, cancel)?;
+            let summary = run_campaign(args, &campaign, cancel)?;
             if let Some(path) = &args.report {
                 write_page(path, page::of_campaign(&summary, &campaign))?;
             }
@@ -139,6 +141,13 @@ impl Origin<'_> {
     }
 }
 
+/// The command that makes the same campaign.
+fn command_of_all(campaign: &Campaign) -> String {
+    let Campaign { subject, start, seeds, guided, .. } = campaign;
+    let guided = if *guided { " --guided" } else { "" };
+    format!("leyden torture{} --start {start} --seeds {seeds}{guided}", subject.argument())
+}
+
 /// The command that runs a seed of a campaign again.
 fn command_of(campaign: &Campaign, seed: u64) -> String {
     let kind = campaign.subject.argument();
@@ -164,7 +173,11 @@ fn threads(args: &TortureArgs) -> usize {
     args.jobs.map_or(processors, usize::from)
 }
 
-fn run_campaign(campaign: &Campaign, cancel: &Cancel) -> Result<Summary, Failure> {
+fn run_campaign(
+    args: &TortureArgs,
+    campaign: &Campaign,
+    cancel: &Cancel,
+) -> Result<Summary, Failure> {
     if let Some(path) = &campaign.state {
         if path.is_dir() {
             let problem = "it is a folder".to_owned();
@@ -172,14 +185,20 @@ fn run_campaign(campaign: &Campaign, cancel: &Cancel) -> Result<Summary, Failure
         }
         atomic::check_writable(path)?;
     }
+    #[cfg(feature = "serve")]
+    let page = watched::page(args.http.as_ref(), campaign)?;
+    #[cfg(not(feature = "serve"))]
+    let _ = args;
     let bar = Progress::new("torture");
-    let mut note = |progress: leyden_torture::campaign::Progress| {
+    let mut note = |progress: leyden_torture::campaign::Progress<'_>| {
         bar.fraction(progress.done as f64 / progress.seeds as f64);
-        let failed = match progress.violations {
+        let failed = match progress.failed.len() {
             0 => String::new(),
-            violations => format!(", {violations} FAILED"),
+            failed => format!(", {failed} FAILED"),
         };
         bar.note(format!("{} cuts{failed}", count(progress.cuts)));
+        #[cfg(feature = "serve")]
+        page.tell(|| watched::news(campaign, &progress));
     };
     let summary = campaign.run(cancel, &mut note);
     drop(bar);
@@ -236,7 +255,7 @@ fn timeline(path: &Path) -> Result<(), Failure> {
 
 /// Runs every tiny drive, and cuts it at every moment.
 fn every_moment(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let drives = exhaustive::drives(subject_of(args), args.commands);
+    let drives = exhaustive::drives(subject_of(args), args.tiny.commands);
     let done: Mutex<Vec<(usize, Exhausted)>> = Mutex::default();
     let next = AtomicUsize::new(0);
     let bar = Progress::new("torture");
@@ -260,7 +279,8 @@ fn every_moment(args: &TortureArgs, cancel: &Cancel) -> Result<(), Failure> {
     let done: Vec<Exhausted> = done.into_iter().map(|(_, exhausted)| exhausted).collect();
     if let Some(path) = &args.report {
         let kind = subject_of(args).argument();
-        let command = format!("leyden torture{kind} --exhaustive --commands {}", args.commands);
+        let command =
+            format!("leyden torture{kind} --exhaustive --commands {}", args.tiny.commands);
         write_page(path, page::of_tiny_drives(&done, drives.len(), &command))?;
     }
     if args.json {

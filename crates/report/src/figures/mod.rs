@@ -12,6 +12,7 @@ mod busy;
 mod causes;
 mod coincide;
 mod over_time;
+mod panels;
 mod percentiles;
 mod power;
 pub mod spec;
@@ -105,6 +106,8 @@ pub struct Figure {
     pub(crate) heat: Option<busy::Heat>,
     /// A map of zones.
     pub(crate) zones: Option<zones::ZoneMap>,
+    /// Small multiples of many runs.
+    pub(crate) panels: Option<panels::Panels>,
     /// Whether a chart is drawn here.
     pub has_chart: bool,
     /// The same as text.
@@ -229,6 +232,7 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
         sections.push(Section::new("sweep", "Over the parameter", sweep));
     }
     if runs.len() > MOST_OVERLAID {
+        sections.extend(panelled(runs));
         sections.push(summed(runs));
     } else {
         sections.extend(one_by_one(runs));
@@ -249,13 +253,27 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     sections
 }
 
+/// Figures over time of many runs, a panel each.
+fn panelled(runs: &[Run]) -> Option<Section> {
+    if runs.len() > panels::MOST_PANELS {
+        return None;
+    }
+    let mut section = Section::new("over-time", "Over time, a panel a run", panels::figures(runs));
+    section.lede = "All panels of a figure have the same axes. Grey: the other runs.";
+    Some(section)
+}
+
 /// The figures in which many runs can be compared.
 fn summed(runs: &[Run]) -> Section {
     let mut figures: Vec<Figure> = tenants::figure(runs).into_iter().collect();
     figures.extend(causes::programs(runs));
     figures.extend(causes::reads(runs));
     let mut section = Section::new("flash", "Flash operations", figures);
-    section.lede = "Figures over time and of each run are in reports of up to four runs.";
+    section.lede = if runs.len() > panels::MOST_PANELS {
+        "Figures over time and of each run are in reports of up to four runs."
+    } else {
+        "The other figures over time, and those of each run, are in reports of up to four runs."
+    };
     section
 }
 

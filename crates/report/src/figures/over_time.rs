@@ -12,10 +12,10 @@ use crate::table::Table;
 const TABLE_ROWS: usize = 16;
 
 /// Lines that belong together.
-struct Subject {
+pub(super) struct Subject {
     id: &'static str,
     title: &'static str,
-    unit: Unit,
+    pub(super) unit: Unit,
     parts: &'static [Part],
     /// Spans the page when it is one figure.
     wide: bool,
@@ -23,11 +23,11 @@ struct Subject {
 
 /// One of its lines.
 #[derive(Clone, Copy)]
-struct Part {
+pub(super) struct Part {
     id: &'static str,
     /// In the legend of a single run, and after the title where runs are overlaid.
     label: &'static str,
-    column: &'static str,
+    pub(super) column: &'static str,
     colour: usize,
     stroke: Stroke,
     /// The note for a run that has none of it.
@@ -240,15 +240,52 @@ fn single(runs: &[Run], subject: &Subject) -> Figure {
     figure.note(note).chart(spec::lines_over_time(runs, lines, subject.unit, description))
 }
 
-/// One part of a subject of all runs.
-fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
-    let title = if part.label.is_empty() {
+/// Lines of which many runs have panels.
+pub(super) fn looked_at_first() -> [(&'static Subject, &'static Part); 5] {
+    let p99 = |subject: &'static Subject| (subject, &subject.parts[1]);
+    [
+        (&IOPS, &IOPS.parts[0]),
+        (&IOPS, &IOPS.parts[1]),
+        p99(&READ_LATENCY),
+        p99(&WRITE_LATENCY),
+        (&WAF, &WAF.parts[0]),
+    ]
+}
+
+/// The title of a figure of one part.
+pub(super) fn title_of(subject: &Subject, part: &Part) -> String {
+    if part.label.is_empty() {
         subject.title.to_owned()
     } else {
         format!("{}: {}", subject.title, part.label.to_lowercase())
-    };
-    let id = format!("{}-{}", subject.id, part.id);
-    let mut figure = Figure::new(id.trim_end_matches('-'), title.clone());
+    }
+}
+
+/// Its id.
+pub(super) fn id_of(subject: &Subject, part: &Part) -> String {
+    format!("{}-{}", subject.id, part.id).trim_end_matches('-').to_owned()
+}
+
+/// A column of all runs as text.
+pub(super) fn table_of(runs: &[Run], column: &'static str, unit: Unit) -> Table {
+    table(runs, &lines_of(runs, 0..runs.len(), column), unit)
+}
+
+/// A column of these runs, a line each.
+fn lines_of(runs: &[Run], of: impl IntoIterator<Item = usize>, column: &'static str) -> Vec<Line> {
+    let lines = of.into_iter().map(|run| Line {
+        label: runs[run].label.clone(),
+        colour: run,
+        stroke: Stroke::Solid,
+        points: Points::Column { run, column },
+    });
+    lines.collect()
+}
+
+/// One part of a subject of all runs.
+fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
+    let title = title_of(subject, part);
+    let mut figure = Figure::new(id_of(subject, part), title.clone());
     if subject.wide && subject.parts.len() == 1 {
         figure.size = Size::Wide;
     }
@@ -261,13 +298,7 @@ fn overlay(runs: &[Run], subject: &Subject, part: &Part) -> Figure {
             several => told(several),
         });
     }
-    let lines = present.iter().map(|&run| Line {
-        label: runs[run].label.clone(),
-        colour: run,
-        stroke: Stroke::Solid,
-        points: Points::Column { run, column: part.column },
-    });
-    let mut lines: Vec<Line> = lines.collect();
+    let mut lines = lines_of(runs, present.iter().copied(), part.column);
     figure.table = Some(table(runs, &lines, subject.unit));
     let coincide = coincide::dash(runs, &mut lines, subject.unit);
     let reading = reading(runs, &lines, subject.unit);
@@ -369,7 +400,7 @@ pub(super) fn table(runs: &[Run], lines: &[Line], unit: Unit) -> Table {
 }
 
 /// A value with its unit.
-fn show(unit: Unit, value: f64) -> String {
+pub(super) fn show(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Iops | Unit::PagesPerS => format!("{}/s", format::number(value)),
         Unit::MibPerS => format::mib_per_s(value),

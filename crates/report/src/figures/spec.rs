@@ -39,6 +39,8 @@ pub enum Across {
     AfterCut,
     /// Writes of the whole drive in a day.
     DriveWrites,
+    /// The share of its life that a bank has behind it.
+    Age,
     /// The varied key.
     Parameter,
 }

@@ -1,6 +1,6 @@
-//! Metrics of served drives as OpenMetrics text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
+//! Metrics as OpenMetrics text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>): the format, and those of served drives.
 //!
-//! One list names them. Figures that run records have, too, name their key there: the same count under the same meaning.
+//! One list for each subject names them. Figures that run records have, too, name their key there: the same count under the same meaning.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,8 +12,10 @@ use crate::latencies::{Kind as Command, Latency};
 
 /// The text's type for clients.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// The text about one drive is not longer, nor is what stands around it.
-pub(super) const DRIVE_MOST: usize = 64 << 10;
+/// The text about one drive is not longer, nor is what stands around it, nor that about a campaign.
+pub(super) const PART_MOST: usize = 64 << 10;
+/// The last line.
+pub(super) const END: &str = "# EOF\n";
 
 /// Upper ends of the buckets of latencies, in nanoseconds: 1, 2, 5 and so on, from a microsecond to ten seconds.
 const BUCKETS_NS: [u64; 22] = {
@@ -54,10 +56,10 @@ impl ServedKind {
 }
 
 /// A label and its value, or neither, and the number beside it.
-type Point = (&'static str, &'static str, f64);
+pub(super) type Point = (&'static str, &'static str, f64);
 
-/// A metric of a served drive.
-#[derive(Clone, Copy)]
+/// A metric.
+#[derive(Clone, Copy, Debug)]
 pub struct ServedMetric {
     /// Its name, with the unit at its end.
     pub name: &'static str,
@@ -69,13 +71,12 @@ pub struct ServedMetric {
     pub help: &'static str,
     /// The key of the same figure in run records, or none.
     pub key: &'static str,
-    points: fn(&Reading) -> Vec<Point>,
 }
 
-impl std::fmt::Debug for ServedMetric {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServedMetric").field("name", &self.name).finish_non_exhaustive()
-    }
+/// A metric, and its values in a `T`.
+pub(super) struct Measured<T: 'static> {
+    pub(super) metric: ServedMetric,
+    pub(super) points: fn(&T) -> Vec<Point>,
 }
 
 const fn metric(
@@ -85,15 +86,15 @@ const fn metric(
     key: &'static str,
     help: &'static str,
     points: fn(&Reading) -> Vec<Point>,
-) -> ServedMetric {
-    ServedMetric { name, kind, unit, help, key, points }
+) -> Measured<Reading> {
+    Measured { metric: ServedMetric { name, kind, unit, help, key }, points }
 }
 
-fn one(value: f64) -> Vec<Point> {
+pub(super) fn one(value: f64) -> Vec<Point> {
     vec![("", "", value)]
 }
 
-fn count(value: u64) -> Vec<Point> {
+pub(super) fn count(value: u64) -> Vec<Point> {
     one(value as f64)
 }
 
@@ -109,7 +110,7 @@ use ServedKind::{Counter, Gauge, Histogram, Info};
 
 /// Metrics of served drives, in the order of the text.
 #[rustfmt::skip] // one metric a line, so that the list reads as a table
-pub static SERVED_METRICS: &[ServedMetric] = &[
+static METRICS: &[Measured<Reading>] = &[
     metric("leyden_drive", Info, "", "", "The drive: its kind.", |r| vec![("kind", r.kind, 1.0)]),
     metric("leyden_power_on", Gauge, "", "", "1 with power, 0 without.", |r| count(r.status.is_on.into())),
     metric("leyden_simulated_time_seconds", Gauge, "seconds", "", "The drive's clock.", |r| one(seconds(r.status.time_ns))),
@@ -162,17 +163,43 @@ fn programs(reading: &Reading) -> Vec<Point> {
     all.map(|(cause, pages)| ("cause", cause, pages as f64)).to_vec()
 }
 
+/// Metrics of served drives, in the order of the text.
+pub fn served_metrics() -> impl Iterator<Item = &'static ServedMetric> {
+    METRICS.iter().map(|it| &it.metric)
+}
+
 /// The text about drives of these names.
 pub(super) fn text(names: &[String], readings: &[Arc<Reading>]) -> String {
     let mut text = String::new();
-    for metric in SERVED_METRICS {
-        family(&mut text, metric, names, readings);
+    for measured in METRICS {
+        family(&mut text, measured, names, readings);
     }
-    text.push_str("# EOF\n");
-    text
+    text + END
 }
 
-fn family(text: &mut String, metric: &ServedMetric, names: &[String], readings: &[Arc<Reading>]) {
+fn family(
+    text: &mut String,
+    Measured { metric, points }: &Measured<Reading>,
+    names: &[String],
+    readings: &[Arc<Reading>],
+) {
+    describe(text, metric);
+    for (drive, reading) in names.iter().zip(readings) {
+        let drive = format!("drive=\"{}\"", escaped(drive));
+        if metric.kind == Histogram {
+            for command in Command::ALL {
+                let labels = format!("{drive},command=\"{}\"", command.name());
+                buckets(text, metric.name, &labels, reading.latencies.of(command));
+            }
+        }
+        for point in points(reading) {
+            value(text, metric, &drive, point);
+        }
+    }
+}
+
+/// Writes the lines before a metric's values.
+pub(super) fn describe(text: &mut String, metric: &ServedMetric) {
     let ServedMetric { name, kind, unit, help, .. } = metric;
     // Writing to a string does not fail.
     let _ = writeln!(text, "# TYPE {name} {}", kind.name());
@@ -180,25 +207,21 @@ fn family(text: &mut String, metric: &ServedMetric, names: &[String], readings: 
         let _ = writeln!(text, "# UNIT {name} {unit}");
     }
     let _ = writeln!(text, "# HELP {name} {help}");
-    let suffix = match kind {
+}
+
+/// Writes a value, with its labels behind `labels`.
+pub(super) fn value(text: &mut String, metric: &ServedMetric, labels: &str, point: Point) {
+    let (label, of, number) = point;
+    let suffix = match metric.kind {
         Counter => "_total",
         Info => "_info",
         Gauge | Histogram => "",
     };
-    for (drive, reading) in names.iter().zip(readings) {
-        let drive = escaped(drive);
-        if *kind == Histogram {
-            for command in Command::ALL {
-                let labels = format!("drive=\"{drive}\",command=\"{}\"", command.name());
-                buckets(text, name, &labels, reading.latencies.of(command));
-            }
-        }
-        for (label, value, number) in (metric.points)(reading) {
-            let more =
-                if label.is_empty() { String::new() } else { format!(",{label}=\"{value}\"") };
-            let _ = writeln!(text, "{name}{suffix}{{drive=\"{drive}\"{more}}} {number}");
-        }
-    }
+    let comma = if labels.is_empty() || label.is_empty() { "" } else { "," };
+    let own = if label.is_empty() { String::new() } else { format!("{label}=\"{of}\"") };
+    let all = format!("{labels}{comma}{own}");
+    let braced = if all.is_empty() { all } else { format!("{{{all}}}") };
+    let _ = writeln!(text, "{}{suffix}{braced} {number}", metric.name);
 }
 
 /// The cumulative buckets of one kind of command, their count and their sum.
@@ -255,8 +278,9 @@ mod tests {
     /// The rules of the format that a list can break.
     #[test]
     fn names_have_their_units_and_are_there_once() {
-        let mut names: Vec<_> = SERVED_METRICS.iter().map(|metric| metric.name).collect();
-        for metric in SERVED_METRICS {
+        let all = || served_metrics().chain(super::super::campaign_metrics());
+        let mut names: Vec<_> = all().map(|metric| metric.name).collect();
+        for metric in all() {
             let (name, unit) = (metric.name, metric.unit);
             let is_clean = |it: char| it.is_ascii_lowercase() || it == '_';
             assert!(name.starts_with("leyden_") && name.chars().all(is_clean), "{name}");
@@ -269,7 +293,7 @@ mod tests {
         }
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), SERVED_METRICS.len());
+        assert_eq!(names.len(), all().count());
         assert_eq!((BUCKETS_NS[0], BUCKETS_NS[3], BUCKETS_NS[21]), (1_000, 10_000, 10_000_000_000));
         assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
     }

@@ -1,7 +1,9 @@
-//! The front end for browsers and Prometheus: a page that follows served drives and has their switch, and their metrics.
+//! The front end for browsers and Prometheus: a page that follows served drives and has their switch, or one that follows a
+//! campaign, and their metrics.
 //!
-//! **What lives here**: requests and what refuses them ([`request`]), connections ([`connection`]) and their replies ([`reply`]), the watch that reads the
-//! drives ([`watch`], [`reading`], [`sample`]), the metrics ([`metrics`]) and the page ([`page`]). **What doesn't**: memory,
+//! **What lives here**: requests and what refuses them ([`request`]), connections ([`connection`]) and their replies ([`reply`]), the page ([`page`]) and
+//! the text of metrics ([`metrics`]), each of any subject ([`shown`]); and the two subjects: drives ([`drives`]) with the watch
+//! that reads them ([`watch`], [`reading`], [`sample`]), and campaigns ([`campaign`]). **What doesn't**: memory,
 //! places and deadlines of clients, which are the session's as of every front end.
 //!
 //! **Invariants**
@@ -9,7 +11,9 @@
 //!   have the rest.
 //! - Without the token nothing changes, and the drive does nothing for a request.
 
+mod campaign;
 mod connection;
+mod drives;
 pub(crate) mod fuzz;
 mod metrics;
 mod page;
@@ -18,27 +22,31 @@ mod reply;
 mod request;
 mod sample;
 mod secret;
+mod shown;
 mod watch;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
+pub use campaign::{Campaign, CampaignFacts, CampaignFailure, CampaignNews, campaign_metrics};
 pub(crate) use connection::{Connection, Shared};
-pub use metrics::{SERVED_METRICS, ServedKind, ServedMetric};
+pub use metrics::{ServedKind, ServedMetric, served_metrics};
+use shown::Shown;
 use thiserror::Error;
-use watch::Watch;
+pub(crate) use watch::Watch;
 
+use crate::budget::Limits;
 use crate::listen::{Access, Bell, Listen, Listener};
 use crate::owner::Handle;
-use crate::server::{House, ServeError, Server, thread};
+use crate::server::{Allowance, House, ServeError, Server, thread};
 
 /// Of the places of a server, the share that pages and Prometheus may have.
 const SHARE_OF_PLACES: usize = 8;
 /// They have that many in any case: a page takes one, and each press of its switch another.
 const PLACES_LEAST: usize = 2;
 
-/// How browsers find drives.
+/// How browsers find what is shown.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// Where.
@@ -47,7 +55,7 @@ pub struct HttpOptions {
     pub token: Option<String>,
 }
 
-/// Why drives cannot be watched.
+/// Why nothing can be watched.
 #[derive(Debug, Error)]
 pub enum HttpError {
     /// It cannot listen, or has no thread.
@@ -61,9 +69,11 @@ pub enum HttpError {
     Token(#[source] std::io::Error),
 }
 
-/// Drives that can be watched, until this is dropped.
+/// Drives or a campaign that can be watched, until this is dropped.
 pub struct Http {
-    shared: Arc<Shared>,
+    /// Ends the connections of those that follow its subject.
+    end: Box<dyn Fn() + Send + Sync>,
+    token: String,
     address: Listen,
     bell: Bell,
     closing: Arc<AtomicBool>,
@@ -84,6 +94,27 @@ impl Http {
     pub fn start(servers: &[Server], options: &HttpOptions) -> Result<Self, HttpError> {
         let allowance = servers.first().ok_or(HttpError::Gone)?.allowance().of_pages();
         let handles: Vec<_> = servers.iter().map(|server| server.handle().clone()).collect();
+        let watch = Arc::new(Watch::new(&handles).ok_or(HttpError::Gone)?);
+        let mut http = Self::open(Arc::clone(&watch), handles.clone(), allowance, options)?;
+        http.threads.push(thread("watch", move || watch.run(&handles))?);
+        Ok(http)
+    }
+
+    /// Begins to show a campaign.
+    ///
+    /// # Errors
+    /// If nobody may listen there.
+    pub fn of_campaign(campaign: Arc<Campaign>, options: &HttpOptions) -> Result<Self, HttpError> {
+        let allowance = Allowance::new(Limits::default()).of_pages();
+        Self::open(campaign, Vec::new(), allowance, options)
+    }
+
+    fn open<S: Shown>(
+        subject: Arc<S>,
+        handles: Vec<Handle>,
+        allowance: Allowance,
+        options: &HttpOptions,
+    ) -> Result<Self, HttpError> {
         let token = match &options.token {
             Some(token) => token.clone(),
             None => secret::random().map_err(HttpError::Token)?,
@@ -91,16 +122,13 @@ impl Http {
         let at = |error| ServeError::Listen(options.listen.to_string(), error);
         let listener = Listener::bind(&options.listen, Access::default()).map_err(at)?;
         let (address, bell) = (listener.address().map_err(at)?, listener.bell().map_err(at)?);
-        let name = name_of(&options.listen);
-        let shared =
-            front(&handles, token, name, allowance.connections()).ok_or(HttpError::Gone)?;
+        let own_name = name_of(&options.listen);
+        let shared = front(Arc::clone(&subject), token.clone(), own_name, allowance.connections());
         let closing = Arc::new(AtomicBool::new(false));
-        let house = House::new(handles.clone(), allowance, &closing);
-        let door = house.open::<Connection>("HTTP client", listener, Arc::clone(&shared))?;
-        let mut http = Self { shared, address, bell, closing, threads: vec![door] };
-        let watched = Arc::clone(&http.shared);
-        http.threads.push(thread("watch", move || watched.watch.run(&handles))?);
-        Ok(http)
+        let house = House::new(handles, allowance, &closing);
+        let door = house.open::<Connection<S>>("HTTP client", listener, shared)?;
+        let end = Box::new(move || subject.end());
+        Ok(Self { end, token, address, bell, closing, threads: vec![door] })
     }
 
     /// Where browsers find the page: of a port 0 it is known now which one it is.
@@ -113,31 +141,31 @@ impl Http {
 
     /// The token for whatever changes a drive.
     pub fn token(&self) -> &str {
-        &self.shared.token
+        &self.token
     }
 }
 
-/// The front of a server of these drives, with so many places; `None` if a drive is gone.
-fn front(
-    handles: &[Handle],
+/// The front of a server with so many places.
+fn front<S>(
+    subject: Arc<S>,
     token: String,
     own_name: Option<String>,
     places: usize,
-) -> Option<Arc<Shared>> {
-    Some(Arc::new(Shared {
-        watch: Watch::new(handles)?,
+) -> Arc<Shared<S>> {
+    Arc::new(Shared {
+        subject,
         token,
         own_names: own_name.into_iter().collect(),
         seats_most: (places / SHARE_OF_PLACES).max(PLACES_LEAST),
-        seats: AtomicUsize::new(0),
-    }))
+        seats: Arc::default(),
+    })
 }
 
-/// The same for fuzz targets, where nobody follows a drive.
-pub(crate) fn fuzz_front(handles: &[Handle]) -> Option<Arc<Shared>> {
-    let shared = front(handles, fuzz::TOKEN.to_owned(), None, 0)?;
-    shared.watch.end();
-    Some(shared)
+/// The same for fuzz targets, where nobody follows a drive; `None` if one is gone.
+pub(crate) fn fuzz_front(handles: &[Handle]) -> Option<Arc<Shared<Watch>>> {
+    let watch = Watch::new(handles)?;
+    watch.end();
+    Some(front(Arc::new(watch), fuzz::TOKEN.to_owned(), None, 0))
 }
 
 /// The host that a server was told to listen at, as clients may call it.
@@ -150,7 +178,7 @@ impl Drop for Http {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Release);
         self.bell.ring(); // the accepting thread wakes, and sees the flag
-        self.shared.watch.end();
+        (self.end)();
         for thread in self.threads.drain(..) {
             let _ = thread.join(); // it has nothing to say
         }

@@ -5,41 +5,60 @@ use std::io;
 use super::reply::{Status, whole};
 use super::secret;
 
-const PAGE: &str = include_str!("../../assets/watch.html");
+/// A subject's own parts of its page.
+pub(crate) struct Page {
+    /// Beside the name of the program.
+    pub(super) what: &'static str,
+    /// Controls of the head.
+    pub(super) tools: &'static str,
+    pub(super) main: &'static str,
+    pub(super) script: &'static str,
+}
+
+const FRAME: &str = include_str!("../../assets/frame.html");
 const STYLE: &str = include_str!("../../assets/watch.css");
-const SCRIPT: &str = include_str!("../../assets/watch.js");
+const FRAME_SCRIPT: &str = include_str!("../../assets/frame.js");
 /// Of the page of `leyden-wasm`, too.
 const FIGURES: &str = include_str!("../../assets/figures.js");
 const PLOTS: &str = include_str!("../../assets/uplot/uPlot.iife.min.js");
 const PLOTS_STYLE: &str = include_str!("../../assets/uplot/uPlot.min.css");
 const LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 
-/// The page is not longer.
-pub(super) const BYTES_MOST: usize = PAGE.len()
+/// Bytes of everything that is not a subject's own.
+const COMMON_MOST: usize = FRAME.len()
     + STYLE.len()
-    + SCRIPT.len()
+    + FRAME_SCRIPT.len()
     + FIGURES.len()
     + PLOTS.len()
     + PLOTS_STYLE.len()
     + LICENCE.len()
     + (1 << 10);
 
+/// The page is not longer.
+pub(super) const fn bytes_most(page: &Page) -> usize {
+    COMMON_MOST + 2 * page.what.len() + page.tools.len() + page.main.len() + page.script.len()
+}
+
 /// The page as a reply: its head and its body. It loads nothing, and runs no other script than its own.
 ///
 /// # Errors
 /// If the system has no random numbers.
-pub(super) fn reply() -> io::Result<(String, Vec<u8>)> {
+pub(super) fn reply(page: &Page) -> io::Result<(String, Vec<u8>)> {
     let nonce = secret::random()?;
     let parts = [
         ("@nonce@", nonce.as_str()),
+        ("@kind@", page.what),
+        ("@tools@", page.tools),
+        ("@main@", page.main),
         ("@style@", STYLE),
         ("@plots-style@", PLOTS_STYLE),
         ("@licence@", LICENCE),
         ("@plots@", PLOTS),
         ("@figures@", FIGURES),
-        ("@script@", SCRIPT),
+        ("@frame@", FRAME_SCRIPT),
+        ("@script@", page.script),
     ];
-    let body = parts.iter().fold(PAGE.to_owned(), |page, (mark, part)| page.replace(mark, part));
+    let body = parts.iter().fold(FRAME.to_owned(), |page, (mark, part)| page.replace(mark, part));
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; connect-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -1,9 +1,17 @@
-//! Replies: statuses, heads, and headers that keep other sites out.
+//! Replies: statuses, heads with headers that keep other sites out, and server-sent events.
+
+use std::fmt::Write;
+use std::time::Duration;
 
 /// The type of a reason.
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 /// A reply that is no page loads nothing, if a browser takes it for one.
 pub(super) const NOTHING: &str = "default-src 'none'";
+
+/// A client that follows something hears from the server this often, so that either side finds out when the other is gone.
+pub(super) const SILENCE: Duration = Duration::from_secs(15);
+/// A comment: there is no event.
+pub(super) const NOTHING_NEW: &str = ":\n\n";
 
 /// Statuses of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,4 +72,10 @@ pub(super) fn whole(
     body: String,
 ) -> (String, Vec<u8>) {
     (head(status, content_type, policy, Some(body.len())), body.into_bytes())
+}
+
+/// Writes an event.
+pub(super) fn event(text: &mut String, name: &str, data: &str) {
+    // JSON has no line breaks, and writing to a string does not fail.
+    let _ = write!(text, "event: {name}\ndata: {data}\n\n");
 }

@@ -37,7 +37,7 @@ pub(super) const fn refuse<T>(status: Status, why: &'static str) -> Result<T, Re
 
 /// The methods that are answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Method {
+pub(crate) enum Method {
     Get,
     /// A GET without its body.
     Head,
@@ -46,7 +46,7 @@ pub(super) enum Method {
 
 /// A request that has come in whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     pub(super) method: Method,
     pub(super) path: String,
     pub(super) body: Vec<u8>,

@@ -5,13 +5,13 @@
 //! - Samples, readings and cuts that are kept have a bound.
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::reading::Reading;
+use super::reply::{NOTHING_NEW, SILENCE, event};
 use super::sample::Sample;
 use crate::clock::wall;
 use crate::owner::Handle;
@@ -28,8 +28,6 @@ const CUTS_MOST: usize = 64 << 10;
 const AMPLIFIED_OVER: usize = 10;
 /// Characters of a drive's name that are shown.
 const NAME_MOST: usize = 64;
-/// A client that follows a drive hears something this often, so that either side finds out when the other is gone.
-const SILENCE: Duration = Duration::from_secs(15);
 
 /// New samples that a client receives at once; one that lags behind by more misses some.
 const NEW_MOST: usize = 30;
@@ -40,7 +38,7 @@ pub(super) const EVENTS_MOST: usize = KEPT * SAMPLE_MOST + CUTS_MOST;
 pub(super) const NEWS_MOST: usize = NEW_MOST * SAMPLE_MOST + CUTS_MOST;
 
 /// The watched drives.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     pub(super) names: Vec<String>,
     began: Instant,
     state: Mutex<State>,
@@ -67,7 +65,7 @@ struct Watched {
 
 /// The last events that a client has.
 #[derive(Default)]
-pub(super) struct Position {
+pub(crate) struct Position {
     taken: u64,
     cuts: Option<Arc<str>>,
 }
@@ -129,7 +127,7 @@ impl Watch {
     }
 
     /// Ends it, and the connections of all who follow a drive.
-    pub(super) fn end(&self) {
+    pub(super) fn stop(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
@@ -140,7 +138,7 @@ impl Watch {
     }
 
     /// Waits until a client at `position` can be told something; false if there will be nothing more.
-    pub(super) fn wait(&self, drive: usize, position: &Position) -> bool {
+    pub(super) fn wait_for(&self, drive: usize, position: &Position) -> bool {
         let state = self.lock();
         let waits = |state: &mut State| {
             let it = &state.drives[drive];
@@ -152,7 +150,7 @@ impl Watch {
     }
 
     /// The events that a client at `position` has not got; a comment if there are none.
-    pub(super) fn events(&self, drive: usize, position: &mut Position) -> String {
+    pub(super) fn events_since(&self, drive: usize, position: &mut Position) -> String {
         let mut text = String::new();
         let (samples, cuts, taken, reading) = {
             let state = self.lock();
@@ -174,13 +172,8 @@ impl Watch {
             event(&mut text, "cuts", &cuts);
         }
         *position = Position { taken, cuts: Some(cuts) };
-        if text.is_empty() { ":\n\n".to_owned() } else { text }
+        if text.is_empty() { NOTHING_NEW.to_owned() } else { text }
     }
-}
-
-fn event(text: &mut String, name: &str, data: &str) {
-    // JSON has no line breaks, and writing to a string does not fail.
-    let _ = write!(text, "event: {name}\ndata: {data}\n\n");
 }
 
 /// A drive's name, of bounded length and unlike those that are there.

@@ -153,7 +153,7 @@ impl Protocol for Connection {
         Ok(request.pdu.follows())
     }
 
-    fn reply_bytes(request: &Request, _: &Handle) -> usize {
+    fn reply_bytes(request: &Request, _: &[Handle]) -> usize {
         request.reply_bytes
     }
 

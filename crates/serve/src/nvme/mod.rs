@@ -31,7 +31,7 @@ use thiserror::Error;
 
 use crate::listen::{Access, Bell, Listen, Listener};
 use crate::owner::Handle;
-use crate::server::{House, Logged, ServeError, Server, thread};
+use crate::server::{Clients, House, ServeError, Server, thread};
 pub(crate) use connection::Connection;
 pub(crate) use house::Shared;
 pub(crate) use pci::serve;
@@ -139,8 +139,9 @@ impl Nvme {
             nvme.doors.push(match listen {
                 Listen::Tcp(_) => house.open::<Connection>("NVMe host", listener, shared)?,
                 Listen::Unix(_) => {
-                    let logged = Logged { what: "client of vfio-user", is_brief: false };
-                    house.open_with(logged, listener, move |socket, guest, budget| {
+                    let what = "client of vfio-user";
+                    let clients = Clients { what, is_brief: false, accepted_per_s: None };
+                    house.open_with(clients, listener, move |socket, guest, budget| {
                         serve(socket, &shared, guest, budget)
                     })?
                 }

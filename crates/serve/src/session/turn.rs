@@ -156,6 +156,8 @@ pub(crate) trait Protocol: Sized {
     const COMMANDS_FIRST: usize = COMMANDS_FIRST;
     /// Its clients come for one reply each: that they come and go is worth a line for debugging only.
     const IS_BRIEF: bool = false;
+    /// Connections that a listener accepts per second, at most; `None` for any number.
+    const ACCEPTED_PER_S: Option<u32> = None;
 
     /// Settles with the client what is to be settled. `None` if it goes.
     fn handshake(
@@ -180,7 +182,7 @@ pub(crate) trait Protocol: Sized {
     /// Bytes that follow the request.
     fn payload_bytes(request: &Self::Request) -> Result<usize, Self::Error>;
     /// Bytes that its reply carries at most.
-    fn reply_bytes(request: &Self::Request, drive: &Handle) -> usize;
+    fn reply_bytes(request: &Self::Request, drives: &[Handle]) -> usize;
     /// True if a request before it has taken the room for its payload.
     fn has_room(_: &Self::Request) -> bool {
         false

@@ -78,16 +78,20 @@ pub struct Summary {
 }
 
 /// How far a campaign is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
     /// Seeds done.
     pub done: u64,
     /// Seeds in all.
     pub seeds: u64,
     /// Power cuts so far.
     pub cuts: u64,
-    /// Seeds that failed so far.
-    pub violations: u64,
+    /// Seeds that failed so far, in order.
+    pub failed: &'a [Failed],
+    /// Counts of everything else.
+    pub tally: &'a Tally,
+    /// Coverage points, and how often each was hit.
+    pub coverage: &'a Coverage,
 }
 
 impl Campaign {
@@ -96,7 +100,7 @@ impl Campaign {
     pub fn run(
         &self,
         cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Summary, StateError> {
         match self.subject {
             Subject::Conventional => self.run_of::<Options>(cancel, progress),
@@ -108,7 +112,7 @@ impl Campaign {
     fn run_of<R: Run>(
         &self,
         cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Summary, StateError> {
         let guide = self.guided.then(Guide::<R>::new);
         let draw = |seed| guide.as_ref().map_or_else(|| R::drawn(seed), |guide| guide.draw(seed));
@@ -141,7 +145,7 @@ impl Campaign {
         &self,
         work: &(dyn Fn(u64) -> Outcome + Sync),
         cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Summary, StateError> {
         self.check_range()?;
         let _lock = self.state.as_deref().map(Lock::take).transpose()?;

@@ -236,12 +236,14 @@ impl State {
         self.done.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    pub(crate) fn progress(&self, seeds: u64) -> Progress {
+    pub(crate) fn progress(&self, seeds: u64) -> Progress<'_> {
         Progress {
             done: self.count(),
             seeds,
             cuts: self.tally.cuts,
-            violations: self.failed.len() as u64,
+            failed: &self.failed,
+            tally: &self.tally,
+            coverage: &self.coverage,
         }
     }
 

@@ -8,6 +8,7 @@ use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request};
 use leyden_sim::Time;
 
 use super::Gone;
+use super::witness::Witness;
 
 /// See the module. A sector is a mapping unit here.
 #[derive(Clone, Debug)]
@@ -19,7 +20,19 @@ pub(super) struct Twin {
 }
 
 impl Twin {
-    pub(super) fn new(units: u32, region: Region) -> Self {
+    fn submit(&mut self, op: Op, units: &Range<u32>, fua: bool) -> Id {
+        let (lba, sectors) = (units.start.into(), units.len() as u32);
+        self.oracle.submit(Time::ZERO, Request { op, lba, sectors, fua, plp: false })
+    }
+
+    /// True if a cut now may leave `unit` with our `stamp`.
+    pub(super) fn may_survive(&self, unit: u32, stamp: u64) -> bool {
+        self.oracle.may_survive(unit, if stamp == 0 { 0 } else { self.ids[&stamp].0 })
+    }
+}
+
+impl Witness for Twin {
+    fn new(units: u32, region: Region) -> Self {
         let promise = match region {
             Region::None => Promise::None,
             Region::Full => Promise::Full,
@@ -28,37 +41,27 @@ impl Twin {
         Self { oracle: Oracle::new(units, 1, promise), ids: BTreeMap::new(), units }
     }
 
-    fn submit(&mut self, op: Op, units: &Range<u32>, fua: bool) -> Id {
-        let (lba, sectors) = (units.start.into(), units.len() as u32);
-        self.oracle.submit(Time::ZERO, Request { op, lba, sectors, fua, plp: false })
-    }
-
-    pub(super) fn begin_write(&mut self, units: &Range<u32>, stamp: u64, fua: bool) {
+    fn begin_write(&mut self, units: &Range<u32>, stamp: u64, fua: bool) {
         let id = self.submit(Op::Write, units, fua);
         self.ids.insert(stamp, id);
     }
 
-    pub(super) fn begin_flush(&mut self, stamp: u64) {
+    fn begin_flush(&mut self, stamp: u64) {
         let id = self.submit(Op::Flush, &(0..1), false);
         self.ids.insert(stamp, id);
     }
 
-    pub(super) fn end(&mut self, stamp: u64, is_done: bool) {
+    fn end(&mut self, stamp: u64, is_done: bool) {
         let ended = if is_done { Ended::Done } else { Ended::Failed };
         self.oracle.complete(Time::ZERO, self.ids[&stamp], ended, &[]).unwrap();
     }
 
-    /// True if a cut now may leave `unit` with our `stamp`.
-    pub(super) fn may_survive(&self, unit: u32, stamp: u64) -> bool {
-        self.oracle.may_survive(unit, if stamp == 0 { 0 } else { self.ids[&stamp].0 })
-    }
-
-    pub(super) fn cut(&mut self) {
+    fn cut(&mut self) {
         self.oracle.cut(Time::ZERO);
     }
 
     /// Every promise that the drive did not report lost is kept, and the ledger counts what the oracle does.
-    pub(super) fn settle(&mut self, left: &[Stamp], reported: &PowerLoss, gone: Gone) {
+    fn settle(&mut self, left: &[Stamp], reported: &PowerLoss, gone: Gone) {
         let before = self.oracle.losses().confirmed;
         self.oracle.note_loss_allowed(reported.lost.iter().map(|lpn| lpn.0));
         let uncertain = reported.uncertain.iter().flat_map(|&(Lpn(first), Lpn(end))| first..end);

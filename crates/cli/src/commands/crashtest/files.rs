@@ -7,6 +7,7 @@ use leyden_crashtest::{
 };
 
 use super::kept::failure;
+use super::watched::Watched;
 use super::{EXPLAINED_MOST, SHRINK_TRIES, pool, progress_on};
 use crate::args::crashtest::{GroundArgs, ModelArg, RunCommon, RunOptions};
 use crate::commands::Cancel;
@@ -55,9 +56,10 @@ pub(super) fn explored(
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
     refuse(&options.common, Some(options))?;
+    let mut watched = Watched::start(session, options)?;
     let mut pool = pool(session, &options.common, cancel)?;
     let bar = Progress::new("states");
-    let mut progress = progress_on(&bar);
+    let mut progress = progress_on(&bar, &mut watched);
     let summary = explore_history(&mut pool, history, explore, &mut progress);
     let mut summary = summary.map_err(failure)?;
     let lawful = summary.models.iter_mut().filter(|model| model.model == Model::Adversarial);

@@ -10,6 +10,7 @@ mod page_files;
 mod provenance;
 mod recordings;
 mod tell;
+mod watched;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +25,7 @@ use leyden_sim::Capacitance;
 
 use self::doctor::Purpose;
 use self::kept::{CURVE, Recorded, failure as failed};
+use self::watched::Watched;
 use super::{Cancel, print_json, threads, warn};
 use crate::args::crashtest::{CrashtestArgs, CrashtestCommand, GroundArgs, RunCommon, RunOptions};
 use crate::failure::{self, Failure};
@@ -149,11 +151,15 @@ fn explored(
     Ok((recorded, summary))
 }
 
-/// The bar of a run.
-fn progress_on(bar: &Progress) -> impl FnMut(TrialProgress) + '_ {
+/// The bar of a run, and its page.
+fn progress_on<'a>(
+    bar: &'a Progress,
+    watched: &'a mut Watched<'_>,
+) -> impl FnMut(TrialProgress<'_>) + 'a {
     |told| {
         bar.phase(told.model.name());
         bar.fraction(told.share);
+        watched.take(&told);
     }
 }
 
@@ -165,12 +171,13 @@ fn explored_drive(
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
     let recording = session.drive_recording().map_err(failed)?;
+    let mut watched = Watched::start(session, options)?;
     let mut pool = pool(session, &options.common, cancel)?;
     if !options.try_all {
         pool.learn(timeline);
     }
     let bar = Progress::new("states");
-    let mut progress = progress_on(&bar);
+    let mut progress = progress_on(&bar, &mut watched);
     let summary =
         leyden_crashtest::explore(&mut pool, timeline, Some(&recording), explore, &mut progress);
     let mut summary = summary.map_err(failed)?;

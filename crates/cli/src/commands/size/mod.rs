@@ -1,5 +1,6 @@
 //! `leyden size`: how much capacitance, and what is lost with less.
 
+mod fleet_page;
 mod page;
 mod worst;
 mod zones;
@@ -135,6 +136,14 @@ fn by_arithmetic(args: &SizeArgs, loaded: &Loaded, sets: &[Set]) -> Result<(), F
     let out = &mut anstream::stdout().lock();
     if let Some(drives) = args.fleet {
         let fleet = fleet(scenario, drives).map_err(|error| explain(loaded, error))?;
+        if let Some(path) = &args.report {
+            let worst = worst_cases(scenario).map_err(|error| explain(loaded, error))?;
+            let command = command_of("leyden size", &args.file, sets);
+            let command = format!("{command} --fleet {drives}");
+            let page = fleet_page::page(loaded, &fleet, &worst, &command);
+            atomic::write(path, page.map_err(Failure::failed)?.as_bytes())?;
+            wrote(path);
+        }
         return if args.json { print_json(&fleet) } else { Ok(worst::show_fleet(&fleet, out)?) };
     }
     let worst = worst_cases(scenario).map_err(|error| explain(loaded, error))?;

@@ -138,7 +138,7 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     all.filter(|tick| (low..=high).contains(tick)).collect()
 }
 
-fn line(
+pub(super) fn line(
     label: &str,
     colour: usize,
     stroke: Stroke,
@@ -430,7 +430,7 @@ fn boards(worst: &WorstCases) -> Figure {
 }
 
 /// How far each assumption moves the scenario's own bank, the widest range first.
-fn assumptions(worst: &WorstCases) -> Figure {
+pub(super) fn assumptions(worst: &WorstCases) -> Figure {
     let figure = Figure::new("tornado", "Capacitance under other assumptions");
     let Some(own) = own(worst).map(|bank| bank.capacitance_uf) else {
         return figure.nothing("The scenario's own drive is impossible.");

@@ -8,17 +8,15 @@ use leyden_torture::campaign::{Campaign, Summary};
 use leyden_torture::exhaustive::Exhausted;
 use leyden_torture::shortfalls;
 
-use super::command_of;
+use super::{command_of, command_of_all};
 use crate::version;
 
 /// Failures that have a row.
 const MOST_FAILURES: usize = 50;
 
 pub(super) fn of_campaign(summary: &Summary, campaign: &Campaign) -> Result<String, ReportError> {
-    let Campaign { subject, start, seeds, guided, .. } = campaign;
-    let guided = if *guided { " --guided" } else { "" };
-    let kind = subject.argument();
-    let command = format!("leyden torture{kind} --start {start} --seeds {seeds}{guided}");
+    let Campaign { subject, start, seeds, .. } = campaign;
+    let command = command_of_all(campaign);
     let mut warnings = Vec::new();
     if summary.seeds < *seeds {
         let (done, all) = (count(summary.seeds), count(*seeds));

@@ -59,7 +59,7 @@ impl<'a> Walk<'a> {
                 unsettled.push(Unsettled { atom: drive, versions });
             }
         }
-        // What no log can hold yet, the journal decides.
+        // The journal decides about calls that no log can hold yet.
         let may_be_logged = |atom: u32| match self.history.atom(atom) {
             Some(&Atom::Call(folder, call)) => {
                 call < logged[self.history.drive_of(folder) as usize]

@@ -23,7 +23,7 @@ pub(crate) struct Named {
     pub(crate) changes: Vec<Change>,
 }
 
-/// What a log may hold.
+/// Contents that logs may have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
     /// Calls on names, by their events.

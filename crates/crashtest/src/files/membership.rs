@@ -126,7 +126,10 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
         lost.map(|(place, version)| (place > 0).then_some((part.atom, *version))).collect()
     });
     journals.into_iter().any(|journal| {
-        let mut question = Logged { history, cut, seen, journal, left: EXPLANATIONS_MOST };
+        let is = Choice::new(history, &State::new(cut.at, journal.into_iter().collect()));
+        let of_files = Question { history, cut, seen, is };
+        let known = BTreeMap::new();
+        let mut question = Logged { of_files, known, journal, left: EXPLANATIONS_MOST };
         let calls = question.calls();
         question.explains(&calls, &BTreeMap::new(), &mut Vec::new())
     })
@@ -137,9 +140,10 @@ const EXPLANATIONS_MOST: usize = 2_000;
 
 /// Files that were seen, for a given journal: which calls behind it did logs hold?
 struct Logged<'a> {
-    history: &'a FileHistory,
-    cut: &'a Cut,
-    seen: &'a SeenFiles,
+    /// The question to each file, which does not depend on names.
+    of_files: Question<'a>,
+    /// Its answers.
+    known: BTreeMap<(Ino, String), bool>,
     journal: Option<(u32, Option<u32>)>,
     /// Choices that may be tried yet.
     left: usize,
@@ -149,11 +153,14 @@ impl<'a> Logged<'a> {
     /// Calls that a log may have, the newest first, with their parts; those without one are in a log for certain.
     fn calls(&self) -> Vec<(Option<u32>, &'a Named)> {
         let Some((journal, entry)) = self.journal else { return Vec::new() };
-        let Some(&Atom::Journal(drive)) = self.history.atom(journal) else { return Vec::new() };
-        let end = self.history.logs().up_to(drive, self.cut.at);
-        let calls = self.history.logs().calls_between(entry, end);
-        let is_open =
-            |atom| self.cut.unsettled.binary_search_by_key(&atom, |part| part.atom).is_ok();
+        let Some(&Atom::Journal(drive)) = self.of_files.history.atom(journal) else {
+            return Vec::new();
+        };
+        let end = self.of_files.history.logs().up_to(drive, self.of_files.cut.at);
+        let calls = self.of_files.history.logs().calls_between(entry, end);
+        let is_open = |atom| {
+            self.of_files.cut.unsettled.binary_search_by_key(&atom, |part| part.atom).is_ok()
+        };
         let part = |named: &Named| Some(named.atom).filter(|atom| is_open(*atom));
         let mut all: Vec<_> = calls.map(|(_, named)| (part(named), named)).collect();
         all.reverse();
@@ -198,24 +205,34 @@ impl<'a> Logged<'a> {
         self.left -= 1;
         let mut all: Vec<_> = self.journal.into_iter().chain(lost.iter().copied()).collect();
         all.sort_unstable();
-        let is = Choice::new(self.history, &State::new(self.cut.at, all));
-        let Self { history, cut, seen, .. } = *self;
+        let is = Choice::new(self.of_files.history, &State::new(self.of_files.cut.at, all));
+        let Question { history, cut, seen, .. } = self.of_files;
         let mut question = Question { history, cut, seen, is };
         question.by_log(Ino::ROOT, |question| question.has_xattrs(Ino::ROOT, ""))
             && question.folder(Ino::ROOT, "")
     }
 
-    /// Whether a name is there as a change leaves it. That of a folder which has moved may be.
-    fn is_seen(&self, change: &Change) -> bool {
-        self.path(change.folder, &change.name)
-            .is_none_or(|path| self.seen.files.contains_key(&path) == change.holds.is_some())
+    /// Whether a name may be what a change makes it. That of a folder which has moved may be.
+    fn is_seen(&mut self, change: &Change) -> bool {
+        let Some(path) = self.path(change.folder, &change.name) else { return true };
+        let seen = self.of_files.seen.files.get(&path);
+        match (change.holds, seen) {
+            (Some(ino), Some(Seen::File { bytes, pages })) => {
+                let of_files = &mut self.of_files;
+                let is_file = of_files.history.kind(ino) == Kind::File;
+                *self.known.entry((ino, path)).or_insert_with(|| {
+                    is_file && of_files.by_log(ino, |question| question.file(ino, *bytes, pages))
+                })
+            }
+            (holds, seen) => holds.is_some() == seen.is_some(),
+        }
     }
 
     /// The path of a name, if its folders have never had others.
     fn path(&self, folder: Ino, name: &str) -> Option<String> {
         let (mut path, mut at) = (name.to_owned(), folder);
         while at != Ino::ROOT {
-            let mut places = self.history.places(at);
+            let mut places = self.of_files.history.places(at);
             let (above, name) = places.next()?;
             if places.next().is_some() {
                 return None;

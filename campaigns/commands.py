@@ -2,10 +2,14 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+
+# A campaign whose output nobody reads any more ends as other commands do.
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
 def lacks(what):
@@ -24,7 +28,10 @@ def run(*command, **more):
 
 def needs_crashtest(leyden: str, *options: str) -> None:
     """Ends the campaign if this machine cannot run crash tests; `options` are those of `crashtest doctor`."""
-    doctor = subprocess.run([leyden, "crashtest", "doctor", *options], capture_output=True, text=True)
+    try:
+        doctor = subprocess.run([leyden, "crashtest", "doctor", *options], capture_output=True, text=True)
+    except OSError as error:
+        sys.exit(f"{leyden}: {error.strerror}\n  help: cargo build --release --package leyden, or --leyden FILE")
     if doctor.returncode != 0:
         print(doctor.stderr.strip(), file=sys.stderr)
         sys.exit(77)

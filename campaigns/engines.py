@@ -6,7 +6,7 @@
 
 Each setting of each engine is recorded once for each of the rules xfs, ext4, btrfs and posix, and its check tries states of that
 recording. Prints two tables of Markdown: the results, and what the first state that broke had lost. What is not installed is
-named and left out; `--record` keeps everything as JSON. Takes /dev/fuse, and no root but
+named and left out; `--record` keeps everything as JSON after each result, and goes on with a record that is there. Takes /dev/fuse, and no root but
 for PostgreSQL.
 """
 
@@ -216,22 +216,22 @@ def run(args: argparse.Namespace, setting: Setting, rules: str, folder: str) -> 
 def cell(result: Result | None) -> str:
     if result is None:
         return "-"
-    if result.lost + result.broken == 0:
-        return f"held in {result.states}"
     parts = [f"{result.lost} lost" if result.lost else "", f"{result.broken} broken" if result.broken else ""]
-    return f"{', '.join(part for part in parts if part)} of {result.states}"
+    return ", ".join(part for part in parts if part) or "held"
 
 
 def print_tables(results: list[Result]) -> None:
-    print("\n| engine | setting | its documentation promises | promises, syncs | " + " | ".join(RULES) + " |")
-    print("|---|---|---|---|" + "---|" * len(RULES))
+    print("\n| engine | setting | its documentation promises | promises, syncs | states | " + " | ".join(RULES) + " |")
+    print("|---|---|---|---|---|" + "---|" * len(RULES))
     told = dict.fromkeys((result.engine, result.setting) for result in results)
     for engine, setting in told:
         by_rules = {it.rules: it for it in results if (it.engine, it.setting) == (engine, setting)}
         one = next(iter(by_rules.values()))
         name = f"{engine} {one.version}".strip()
         cells = " | ".join(cell(by_rules.get(rules)) for rules in RULES)
-        print(f"| {name} | {setting} | {one.promise} | {one.promises}, {one.syncs} | {cells} |")
+        states = sorted({it.states for it in by_rules.values()})
+        tried = f"{states[0]}" if len(states) == 1 else f"{states[0]}-{states[-1]}"
+        print(f"| {name} | {setting} | {one.promise} | {one.promises}, {one.syncs} | {tried} | {cells} |")
     print("\n| engine, setting, rules | what the check says | what is lost |\n|---|---|---|")
     for result in results:
         for finding in result.findings[:1]:
@@ -241,6 +241,19 @@ def print_tables(results: list[Result]) -> None:
             print(f"| {result.engine}, {result.setting}, {result.rules} | {said} | {lost} |")
 
 
+def keep(path: str, results: list[Result]) -> None:
+    """The record on disk is always a whole one."""
+    with open(f"{path}.new", "w") as record:
+        json.dump([asdict(result) for result in results], record, indent=1)
+        record.write("\n")
+    os.replace(f"{path}.new", path)
+
+
+def in_order(results: list[Result]) -> list[Result]:
+    settings = [(setting.engine, setting.name) for setting in SETTINGS]
+    return sorted(results, key=lambda it: (settings.index((it.engine, it.setting)), RULES.index(it.rules)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="*", metavar="ENGINE", help="SQLite, LMDB, ...; all if not given")
@@ -248,33 +261,39 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--budget", type=int, default=60, help="seconds of states that are slow to try")
-    parser.add_argument("--record", help="keep the results as JSON in this new file")
+    parser.add_argument("--record", help="keep the results as JSON in this file; what it has is not run again")
     parser.add_argument("--show", metavar="RECORD", help="print the tables of a record, and run nothing")
     args = parser.parse_args()
     if args.show:
         with open(args.show) as record:
             return print_tables([Result(**result) for result in json.load(record)])
+    wanted = [name.lower() for name in args.engines]
+    unknown = set(wanted) - {setting.engine.lower() for setting in SETTINGS}
+    if unknown:
+        parser.error(f"there is no engine {', '.join(sorted(unknown))}")
     args.leyden = os.path.abspath(args.leyden)
     needs_crashtest(args.leyden, "--files")
-    wanted = [name.lower() for name in args.engines]
     results: list[Result] = []
+    if args.record and os.path.exists(args.record):
+        with open(args.record) as record:
+            results = [Result(**result) for result in json.load(record)]
     for setting in SETTINGS:
         if wanted and setting.engine.lower() not in wanted:
             continue
         for rules in RULES:
+            if any((it.engine, it.setting, it.rules) == (setting.engine, setting.name, rules) for it in results):
+                continue
             with open_folder("leyden-engines-") as folder:
                 result = run(args, setting, rules, folder)
             if isinstance(result, str):
                 print(f"left out: {setting.engine}, {setting.name}: {result}", file=sys.stderr, flush=True)
                 break
-            print(f"{setting.engine}, {setting.name}, {rules}: {cell(result)}, {result.states_a_second:.0f} states/s",
+            print(f"{setting.engine}, {setting.name}, {rules}: {cell(result)} of {result.states}, {result.states_a_second:.0f} states/s",
                   file=sys.stderr, flush=True)
-            results.append(result)
+            results = in_order([*results, result])
+            if args.record:
+                keep(args.record, results)
     print_tables(results)
-    if args.record:
-        with open(args.record, "x") as record:
-            json.dump([asdict(result) for result in results], record, indent=1)
-            record.write("\n")
 
 
 if __name__ == "__main__":

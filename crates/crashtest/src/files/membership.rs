@@ -157,7 +157,7 @@ impl<'a> Logged<'a> {
             return Vec::new();
         };
         let end = self.of_files.history.logs().up_to(drive, self.of_files.cut.at);
-        let calls = self.of_files.history.logs().calls_between(entry, end);
+        let calls = self.of_files.history.logs().calls_in_logs(entry, end);
         let is_open = |atom| {
             self.of_files.cut.unsettled.binary_search_by_key(&atom, |part| part.atom).is_ok()
         };

@@ -76,14 +76,30 @@ impl Logs {
     }
 
     /// Calls on names behind event `after`, and before event `end`.
-    pub(crate) fn calls_between(
+    fn calls_between(&self, after: Option<u32>, end: u32) -> impl Iterator<Item = (u32, &Named)> {
+        let first = after.map_or(0, |after| after + 1);
+        let calls = self.calls.range(first..end.max(first));
+        calls.map(|(event, named)| (*event, named))
+    }
+
+    /// Calls that logs may have behind event `after` of the last transaction, and before event `end`. A name that is only
+    /// removed goes with a log of its folder, or with one that has what it named; else the transaction's name stays.
+    pub(crate) fn calls_in_logs(
         &self,
         after: Option<u32>,
         end: u32,
     ) -> impl Iterator<Item = (u32, &Named)> {
-        let first = after.map_or(0, |after| after + 1);
-        let calls = self.calls.range(first..end.max(first));
-        calls.map(|(event, named)| (*event, named))
+        let has_log = move |ino: Ino, from: Option<u32>| {
+            let events = self.of_files.get(&ino).map_or(&[][..], |(_, events)| events);
+            events.iter().any(|log| Some(*log) > from && *log < end)
+        };
+        self.calls_between(after, end).filter(move |&(event, named)| {
+            named.changes.iter().any(|change| change.holds.is_some())
+                || named.changes.iter().all(|change| {
+                    let of_file = change.held.is_some_and(|held| has_log(held, after));
+                    of_file || has_log(change.folder, Some(event))
+                })
+        })
     }
 
     /// Calls that gave something a name, in order.

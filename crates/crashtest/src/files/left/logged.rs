@@ -42,7 +42,7 @@ impl Choice {
         let mut calls: Vec<(u32, &Named)> = Vec::new();
         for (drive, journal) in (0..).zip(&self.journals) {
             let end = history.logs().up_to(drive, self.last.map_or(0, |last| last as usize + 1));
-            let of_drive = history.logs().calls_between(*journal, end);
+            let of_drive = history.logs().calls_in_logs(*journal, end);
             calls.extend(of_drive.filter(|(_, named)| named.drive == drive));
         }
         calls.sort_unstable_by_key(|(event, _)| *event);

@@ -93,6 +93,27 @@ fn a_log_loses_no_file_whose_name_it_takes() {
     assert!(holds(Btrfs, work, is_there));
 }
 
+/// The log of a file has no removal of another one's name, unless a log had that file.
+#[test]
+fn a_log_removes_names_that_logs_have() {
+    let removed = |fs: &Fs| {
+        put(fs, "first", "1");
+        fs.remove_file("name").unwrap();
+        put(fs, "file", "new").sync_all().unwrap();
+        fs.acknowledge("file");
+    };
+    let in_order = |fs: &Fs| fs.exists("name") || fs.exists("first");
+    assert!(holds(Btrfs, removed, in_order));
+    assert!(!holds(Posix, removed, in_order));
+    let logged = |fs: &Fs| {
+        fs.open("name").unwrap().sync_all().unwrap();
+        put(fs, "first", "1");
+        fs.remove_file("name").unwrap();
+        put(fs, "file", "new").sync_all().unwrap();
+    };
+    assert!(!holds(Btrfs, logged, in_order));
+}
+
 /// A new folder is in the log of a file in it.
 #[test]
 fn a_synced_file_in_a_new_folder_is_there() {

@@ -208,6 +208,8 @@ def run(args: argparse.Namespace, setting: Setting, rules: str, folder: str) -> 
     noticed = sum(count for verdict, count in control["verdicts"].items() if verdict not in ("held", "skipped"))
     first = min((finding["first"] for finding in model["findings"]), default=0)
     findings = [{key: finding.get(key) for key in ("verdict", "count", "first", "said", "lost")} for finding in model["findings"][:1]]
+    for finding in findings:
+        finding["said"] = str(finding["said"]).replace(os.path.join(out, ".room/mnt"), "$LEYDEN_MOUNT")
     return Result(setting.engine, ", ".join(versions), setting.name, setting.promise, rules, summary["acks"], summary["flushes"],
                   model["states"], lost, broken, first, f"{noticed} of {control['states']}",
                   round(model["states"] / max(model["seconds"], 1e-9)), findings)
@@ -221,14 +223,15 @@ def cell(result: Result | None) -> str:
 
 
 def print_tables(results: list[Result]) -> None:
-    print("\n| engine | setting | its documentation promises | promises, syncs | states | " + " | ".join(RULES) + " |")
-    print("|---|---|---|---|---|" + "---|" * len(RULES))
+    shown = [rules for rules in RULES if any(it.rules == rules for it in results)]
+    print("\n| engine | setting | its documentation promises | promises, syncs | states | " + " | ".join(shown) + " |")
+    print("|---|---|---|---|---|" + "---|" * len(shown))
     told = dict.fromkeys((result.engine, result.setting) for result in results)
     for engine, setting in told:
         by_rules = {it.rules: it for it in results if (it.engine, it.setting) == (engine, setting)}
         one = next(iter(by_rules.values()))
         name = f"{engine} {one.version}".strip()
-        cells = " | ".join(cell(by_rules.get(rules)) for rules in RULES)
+        cells = " | ".join(cell(by_rules.get(rules)) for rules in shown)
         states = sorted({it.states for it in by_rules.values()})
         tried = f"{states[0]}" if len(states) == 1 else f"{states[0]}-{states[-1]}"
         print(f"| {name} | {setting} | {one.promise} | {one.promises}, {one.syncs} | {tried} | {cells} |")

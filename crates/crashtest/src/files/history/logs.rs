@@ -91,7 +91,8 @@ impl Logs {
     ) -> impl Iterator<Item = (u32, &Named)> {
         let has_log = move |ino: Ino, from: Option<u32>| {
             let events = self.of_files.get(&ino).map_or(&[][..], |(_, events)| events);
-            events.iter().any(|log| Some(*log) > from && *log < end)
+            let first = events.partition_point(|log| Some(*log) <= from);
+            events.get(first).is_some_and(|log| *log < end)
         };
         self.calls_between(after, end).filter(move |&(event, named)| {
             named.changes.iter().any(|change| change.holds.is_some())

@@ -34,8 +34,8 @@ pub(crate) enum Atom {
     Page(Ino, u32),
     /// A piece of a page, where a page may be torn: the file, the page, and the piece's number in it.
     Piece(Ino, u32, u32),
-    /// A call on names, where a log may have it that no transaction has: a folder that it changes, and its event.
-    Call(Ino, u32),
+    /// Whether a sync of a file found bytes that no transaction had, and wrote the file to the log.
+    Found(Ino),
     /// The log of a file.
     Log(Ino),
     /// An extended attribute of a file or folder, where each is written by itself.

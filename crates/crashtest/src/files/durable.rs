@@ -51,23 +51,13 @@ impl<'a> Walk<'a> {
         }
         self.settle_preparation();
         let mut unsettled = Vec::new();
-        let logged: Vec<u32> =
-            (0..self.history.drives()).map(|drive| self.history.logs().up_to(drive, at)).collect();
         for (drive, entries) in (0..).zip(&self.entries) {
             if entries.len() > 1 {
                 let versions = entries.iter().rev().copied().collect();
                 unsettled.push(Unsettled { atom: drive, versions });
             }
         }
-        // The journal decides about calls that no log can hold yet.
-        let may_be_logged = |atom: u32| match self.history.atom(atom) {
-            Some(&Atom::Call(folder, call)) => {
-                call < logged[self.history.drive_of(folder) as usize]
-            }
-            _ => true,
-        };
-        let parts = self.unsettled.iter().filter(|(atom, _)| may_be_logged(**atom));
-        let parts = parts.map(|(&atom, versions)| {
+        let parts = self.unsettled.iter().map(|(&atom, versions)| {
             let shown = self.shown(atom, versions);
             Unsettled { atom, versions: shown.into_iter().rev().collect() }
         });
@@ -140,21 +130,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The files and folders that a part belongs to: a call on names to all that it concerns.
+    /// The files and folders that a part belongs to.
     fn owners(&self, atom: u32) -> Vec<Ino> {
         match self.history.atom(atom) {
             None | Some(Atom::Journal(_)) => Vec::new(),
-            Some(Atom::Call(_, call)) => {
-                let named = self.history.logs().named(*call);
-                let changes = named.into_iter().flat_map(|named| &named.changes);
-                changes.flat_map(|it| [Some(it.folder), it.held, it.holds]).flatten().collect()
-            }
             Some(
                 Atom::Name(ino, _)
                 | Atom::Length(ino)
                 | Atom::Page(ino, _)
                 | Atom::Piece(ino, ..)
                 | Atom::Log(ino)
+                | Atom::Found(ino)
                 | Atom::Xattr(ino, _),
             ) => vec![*ino],
         }
@@ -184,9 +170,7 @@ impl<'a> Walk<'a> {
             None => self.unsettled.keys().copied().collect(),
         };
         if !is_done {
-            // Bytes are given up, and no names: those wait for the next log.
-            let is_name = |atom: &u32| matches!(self.history.atom(*atom), Some(Atom::Call(..)));
-            for atom in parts.into_iter().filter(|atom| !is_name(atom)) {
+            for atom in parts {
                 self.given_up.insert(atom, self.newest[&atom]);
             }
             return;

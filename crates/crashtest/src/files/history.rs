@@ -10,7 +10,7 @@ mod told;
 use self::inodes::Inodes;
 pub(crate) use self::inodes::{Value, Xattrs};
 use self::lengths::Lengths;
-pub(crate) use self::logs::{Change, Logs, Named};
+pub(crate) use self::logs::{Change, Happening, Logs, Synced};
 pub(crate) use self::pieces::ATOM_BYTES_LEAST;
 use self::pieces::Pages;
 
@@ -152,6 +152,8 @@ impl FileHistory {
     /// Makes the events so far durable in every state.
     pub(crate) fn set_begin(&mut self) {
         self.begin = self.events.len() as u32;
+        let seen: Vec<Ino> = self.logs.unseen().collect();
+        self.logs.settle(&seen);
     }
     /// When an event was, by the clock of the recording.
     pub fn time_ns(&self, event: usize) -> u64 {
@@ -248,11 +250,10 @@ impl FileHistory {
                 self.length(*file).is_some_and(|cell| version_of(cell, event).is_some())
             }
             Atom::Page(file, page) => version_of(&self.pages.of_files[file][page], event).is_some(),
-            Atom::Call(_, call) => *call == event,
-            Atom::Log(file) => self
-                .logs
-                .of_file(*file)
-                .is_some_and(|(_, events)| events.binary_search(&event).is_ok()),
+            Atom::Found(file) => self.logs.found(*file).is_some_and(|(_, call)| call == event),
+            Atom::Log(file) => {
+                self.logs.of_file(*file).is_some_and(|(_, logs)| logs.binary_search(&event).is_ok())
+            }
             Atom::Piece(file, page, piece) => {
                 version_of(&self.pages.pieces[&(*file, *page)][piece], event).is_some()
             }
@@ -274,7 +275,7 @@ impl FileHistory {
         let last_entry = self.growth.last_entry[drive as usize];
         let before = if self.rules.has_journal() { last_entry } else { None };
         let (mut atoms, mut touches, mut is_entry) = (Vec::new(), Vec::new(), false);
-        let (mut whole_length, mut changes) = (None, Vec::new());
+        let (mut whole_length, mut changes, mut written) = (None, Vec::new(), None);
         for effect in step {
             match effect {
                 Effect::Born { ino, kind } => {
@@ -305,6 +306,7 @@ impl FileHistory {
                     atoms.extend(self.set_length(file, event, bytes));
                 }
                 Effect::Page { file, page, bytes } => {
+                    written = Some(file);
                     atoms.extend(self.put_pieces((file, page), event, &bytes));
                     atoms.push(self.put_page((file, page), event, before, &bytes));
                     let reach = (u64::from(page) + 1) * PAGE_BYTES;
@@ -325,10 +327,12 @@ impl FileHistory {
                 Effect::Brings { .. } => {}
             }
         }
-        if self.rules.logs_files() && !changes.is_empty() {
-            atoms.push(self.logs.put_call(event, drive, changes, &mut self.atoms));
-        }
         is_entry &= self.rules.has_journal();
+        if self.rules.logs_files() {
+            let touched = touches.iter().map(|(ino, _)| *ino);
+            self.logs.note_changes(event, touched, written.map(|file| (file, before)));
+            atoms.extend(self.logs.put_call((event, drive), changes, &mut self.atoms));
+        }
         if is_entry {
             self.growth.last_entry[drive as usize] = Some(event);
         }
@@ -438,27 +442,36 @@ impl FileHistory {
         if is_done && since as usize == self.events.len() {
             since += u32::from(self.log(syncs, words));
             let mut growing = std::mem::take(&mut self.growth.growing);
-            growing.retain(|file| match syncs {
-                Syncs::Whole(synced) | Syncs::Data(synced) => *file != synced,
-                Syncs::Drive(folder) => self.drive_of(*file) != self.drive_of(folder),
-                Syncs::Everything => false,
-            });
+            growing.retain(|file| !self.covers(syncs, *file));
             self.growth.growing = growing;
         }
         if !is_done {
             self.pages.failed.push(self.events.len() as u32);
         }
-        if let Syncs::Whole(ino) | Syncs::Data(ino) = syncs {
-            self.logs.note_sync(self.drive_of(ino), self.events.len() as u32);
+        if let (Syncs::Whole(ino) | Syncs::Data(ino), true) = (syncs, is_done) {
+            self.logs.note_sync(self.drive_of(ino), ino, self.events.len() as u32);
         }
         self.push(Event::Sync { syncs, since, is_done }, words.into());
+    }
+
+    /// Whether a sync that nothing happened beside has all of a file.
+    fn covers(&self, syncs: Syncs, file: Ino) -> bool {
+        match syncs {
+            Syncs::Whole(synced) | Syncs::Data(synced) => file == synced,
+            Syncs::Drive(folder) => self.drive_of(file) == self.drive_of(folder),
+            Syncs::Everything => true,
+        }
     }
 
     /// The log of a file that is synced is written before the sync ends. Returns whether there is one: a file without names is
     /// not logged.
     fn log(&mut self, syncs: Syncs, words: &str) -> bool {
-        let (Syncs::Whole(ino) | Syncs::Data(ino)) = syncs else { return false };
         let event = self.events.len() as u32;
+        let (Syncs::Whole(ino) | Syncs::Data(ino)) = syncs else {
+            let seen: Vec<Ino> = self.logs.unseen().filter(|it| self.covers(syncs, *it)).collect();
+            self.logs.settle(&seen);
+            return false;
+        };
         if !self.rules.logs_files() || !self.has_names(ino, event) {
             return false;
         }
@@ -467,23 +480,6 @@ impl FileHistory {
         let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
         self.push(step, words.into());
         true
-    }
-
-    /// Something was promised.
-    pub(crate) fn acknowledge(&mut self, line: &str) {
-        self.acks.events.push(self.events.len() as u32);
-        self.acks.lines.push(line.to_owned());
-        self.push(Event::Acknowledged, format!("acknowledged {line}").into());
-    }
-
-    /// The lines that were acknowledged.
-    pub(crate) fn acks(&self) -> &[String] {
-        &self.acks.lines
-    }
-
-    /// How many of them before event `at`.
-    pub(crate) fn acks_before(&self, at: usize) -> usize {
-        self.acks.events.partition_point(|&event| (event as usize) < at)
     }
 
     /// The events of the syncs that have ended well.

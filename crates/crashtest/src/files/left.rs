@@ -6,6 +6,7 @@
 
 mod logged;
 mod torn;
+mod tree_log;
 mod xattrs;
 
 use std::cell::RefCell;
@@ -58,7 +59,7 @@ impl Choice {
         let mut choice =
             Self { last, journals, lost, hidden: BTreeSet::new(), logged: BTreeMap::new() };
         if history.rules().logs_files() {
-            choice.logged = choice.logged_names(history);
+            choice.logged = choice.replay_logs(history);
         }
         if !history.rules().has_journal() && history.has_moved_folders() {
             choice.hidden = choice.second_names(history);
@@ -86,13 +87,8 @@ impl Choice {
     }
 
     /// The last entry of the journal that a file or folder is in.
-    fn journal(&self, history: &FileHistory, ino: Ino) -> Option<u32> {
+    pub(crate) fn journal(&self, history: &FileHistory, ino: Ino) -> Option<u32> {
         self.journals[history.drive_of(ino) as usize]
-    }
-
-    /// Whether a call is behind the journal of a drive.
-    pub(crate) fn is_undone(&self, drive: Drive, call: u32) -> bool {
-        Some(call) > self.journals[drive as usize]
     }
 
     /// The last event whose version of a part may be there.
@@ -120,7 +116,7 @@ impl Choice {
                 self.name(history, *folder, name).map_or(0, |ino| ino.0.into())
             }
             Atom::Length(file) => key_of_file(history, self, *file),
-            Atom::Call(..) => 0,
+            Atom::Found(_) => 0,
             Atom::Log(file) => self.logged(history, *file).map_or(0, |event| 1 + u128::from(event)),
             Atom::Xattr(of, name) => {
                 self.xattr(history, *of, name).map_or(0, |value| mixed(value.key, 1))

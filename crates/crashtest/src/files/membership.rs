@@ -10,12 +10,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::atom::{Atom, Cell, Ino, Name, Page};
-use super::history::{Change, FileHistory, Named};
+use super::atom::{Atom, Cell, Ino, Page};
+use super::history::FileHistory;
 use super::left::Choice;
 use super::step::{Kind, PAGE_BYTES};
 use super::xattrs::xattrs_of;
-use crate::cut::Cut;
+use crate::cut::{Cut, Unsettled};
 use crate::state::State;
 use crate::store::key_of;
 
@@ -94,6 +94,12 @@ impl SeenFiles {
         of_path.insert(name.to_owned(), format!("{:032x}", key_of(value)));
     }
 
+    /// A folder with this path.
+    #[cfg(test)]
+    pub(crate) fn insert_folder(&mut self, path: &str) {
+        self.files.insert(path.to_owned(), Seen::Folder);
+    }
+
     /// A file with this path and these bytes.
     #[cfg(test)]
     pub(crate) fn insert(&mut self, path: &str, bytes: &[u8]) {
@@ -125,122 +131,45 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
         let lost = part.versions.iter().enumerate();
         lost.map(|(place, version)| (place > 0).then_some((part.atom, *version))).collect()
     });
+    let under_way = history.log_under_way(cut.at).map(|(atom, _)| atom);
+    let last = cut.at.checked_sub(1).map(|last| last as u32);
     journals.into_iter().any(|journal| {
-        let is = Choice::new(history, &State::new(cut.at, journal.into_iter().collect()));
-        let of_files = Question { history, cut, seen, is };
-        let known = BTreeMap::new();
-        let mut question = Logged { of_files, known, journal, left: EXPLANATIONS_MOST };
-        let calls = question.calls();
-        question.explains(&calls, &BTreeMap::new(), &mut Vec::new())
+        let choices =
+            choices_of_names(history, cut, journal.map_or(last, |lost| lost.1), under_way);
+        choices.into_iter().any(|choice| {
+            let mut lost: Vec<_> = journal.into_iter().chain(choice).collect();
+            lost.sort_unstable();
+            let is = Choice::new(history, &State::new(cut.at, lost));
+            let mut question = Question { history, cut, seen, is, under_way };
+            question.by_log(Ino::ROOT, |question| question.has_xattrs(Ino::ROOT, ""))
+                && question.folder(Ino::ROOT, "")
+        })
     })
 }
 
-/// Choices of calls that are tried for one journal at most.
-const EXPLANATIONS_MOST: usize = 2_000;
+/// Parts of which each choice is tried. With more of them a folder may be called "not allowed" that is.
+const CHOSEN_MOST: usize = 12;
 
-/// Files that were seen, for a given journal: which calls behind it did logs hold?
-struct Logged<'a> {
-    /// The question to each file, which does not depend on names.
-    of_files: Question<'a>,
-    /// Its answers.
-    known: BTreeMap<(Ino, String), bool>,
-    journal: Option<(u32, Option<u32>)>,
-    /// Choices that may be tried yet.
-    left: usize,
-}
-
-impl<'a> Logged<'a> {
-    /// Calls that a log may have, the newest first, with their parts; those without one are in a log for certain.
-    fn calls(&self) -> Vec<(Option<u32>, &'a Named)> {
-        let Some((journal, entry)) = self.journal else { return Vec::new() };
-        let Some(&Atom::Journal(drive)) = self.of_files.history.atom(journal) else {
-            return Vec::new();
-        };
-        let end = self.of_files.history.logs().up_to(drive, self.of_files.cut.at);
-        let calls = self.of_files.history.logs().calls_in_logs(entry, end);
-        let is_open = |atom| {
-            self.of_files.cut.unsettled.binary_search_by_key(&atom, |part| part.atom).is_ok()
-        };
-        let part = |named: &Named| Some(named.atom).filter(|atom| is_open(*atom));
-        let mut all: Vec<_> = calls.map(|(_, named)| (part(named), named)).collect();
-        all.reverse();
-        all
+/// Choices of losses on which names depend, for a journal: whether a sync under way has written its log, and whether others found
+/// something.
+fn choices_of_names(
+    history: &FileHistory,
+    cut: &Cut,
+    journal: Option<u32>,
+    under_way: Option<u32>,
+) -> Vec<Vec<(u32, Option<u32>)>> {
+    let depends = |part: &&Unsettled| match history.atom(part.atom) {
+        Some(Atom::Found(file)) => history.logs().may_find_nothing(*file, journal),
+        _ => under_way == Some(part.atom),
+    };
+    let mut choices = vec![Vec::new()];
+    for part in cut.unsettled.iter().filter(depends).take(CHOSEN_MOST) {
+        let older = (part.atom, part.versions[1]);
+        let with: Vec<Vec<_>> =
+            choices.iter().map(|choice| [&choice[..], &[older]].concat()).collect();
+        choices.extend(with);
     }
-
-    /// Decides on calls one by one, from the newest back: a name is what the newest call in a log made it.
-    fn explains(
-        &mut self,
-        calls: &[(Option<u32>, &Named)],
-        decided: &BTreeMap<(Ino, Name), Option<Ino>>,
-        lost: &mut Vec<(u32, Option<u32>)>,
-    ) -> bool {
-        let Some(((part, named), rest)) = calls.split_first() else { return self.is_alike(lost) };
-        let mut next = decided.clone();
-        let (mut may_be, mut is_over) = (true, true);
-        for change in &named.changes {
-            next.entry((change.folder, change.name.clone())).or_insert_with(|| {
-                may_be &= self.is_seen(change);
-                change.holds
-            });
-            let later = decided.get(&(change.folder, change.name.clone()));
-            is_over &= later.is_some_and(Option::is_some);
-        }
-        // Later calls give its names to others, and a log has it if one of them builds on it.
-        let is_taken = part.is_none() || !is_over;
-        if is_taken && may_be && self.explains(rest, &next, lost) {
-            return true;
-        }
-        let Some(atom) = *part else { return false };
-        lost.push((atom, None));
-        let is_explained = self.left > 0 && self.explains(rest, decided, lost);
-        lost.pop();
-        is_explained
-    }
-
-    /// Whether these calls in logs explain everything that was seen.
-    fn is_alike(&mut self, lost: &[(u32, Option<u32>)]) -> bool {
-        if self.left == 0 {
-            return false;
-        }
-        self.left -= 1;
-        let mut all: Vec<_> = self.journal.into_iter().chain(lost.iter().copied()).collect();
-        all.sort_unstable();
-        let is = Choice::new(self.of_files.history, &State::new(self.of_files.cut.at, all));
-        let Question { history, cut, seen, .. } = self.of_files;
-        let mut question = Question { history, cut, seen, is };
-        question.by_log(Ino::ROOT, |question| question.has_xattrs(Ino::ROOT, ""))
-            && question.folder(Ino::ROOT, "")
-    }
-
-    /// Whether a name may be what a change makes it. That of a folder which has moved may be.
-    fn is_seen(&mut self, change: &Change) -> bool {
-        let Some(path) = self.path(change.folder, &change.name) else { return true };
-        let seen = self.of_files.seen.files.get(&path);
-        match (change.holds, seen) {
-            (Some(ino), Some(Seen::File { bytes, pages })) => {
-                let of_files = &mut self.of_files;
-                let is_file = of_files.history.kind(ino) == Kind::File;
-                *self.known.entry((ino, path)).or_insert_with(|| {
-                    is_file && of_files.by_log(ino, |question| question.file(ino, *bytes, pages))
-                })
-            }
-            (holds, seen) => holds.is_some() == seen.is_some(),
-        }
-    }
-
-    /// The path of a name, if its folders have never had others.
-    fn path(&self, folder: Ino, name: &str) -> Option<String> {
-        let (mut path, mut at) = (name.to_owned(), folder);
-        while at != Ino::ROOT {
-            let mut places = self.of_files.history.places(at);
-            let (above, name) = places.next()?;
-            if places.next().is_some() {
-                return None;
-            }
-            (path, at) = (format!("{name}/{path}"), *above);
-        }
-        Some(path)
-    }
+    choices
 }
 
 /// The version of a part that a state has.
@@ -256,6 +185,8 @@ struct Question<'a> {
     cut: &'a Cut,
     seen: &'a SeenFiles,
     is: Choice,
+    /// The log that a sync was writing, on which names depend: it is chosen already.
+    under_way: Option<u32>,
 }
 
 impl Question<'_> {
@@ -320,6 +251,9 @@ impl Question<'_> {
     /// Whether a file or folder is as it was seen by one of its logs, or by none.
     fn by_log(&mut self, ino: Ino, mut is_alike: impl FnMut(&mut Self) -> bool) -> bool {
         let log = self.history.logs().of_file(ino).map(|(atom, _)| atom);
+        if log.is_some() && log == self.under_way {
+            return is_alike(self);
+        }
         self.versions(log).into_iter().any(|kept| {
             self.choose(log, kept);
             is_alike(self)

@@ -64,20 +64,23 @@ impl History for FileHistory {
     }
 
     fn normalize(&self, state: &mut State) {
+        // What a sync has found matters for the names that its file got later.
+        let journals = Choice::new(self, state);
+        state.lost.retain(|(atom, _)| match self.atom(*atom) {
+            Some(Atom::Found(file)) => {
+                self.logs().may_find_nothing(*file, journals.journal(self, *file))
+            }
+            _ => true,
+        });
         let mut is = Choice::new(self, state);
         state.lost.retain(|&(atom, event)| {
             // Which of two names of a moved folder is hidden depends on all names.
             let is_hiding =
                 |part: &Atom| matches!(part, Atom::Name(..)) && self.has_moved_folders();
             let part = self.atom(atom).expect("a part of the history");
-            if let &Atom::Call(_, call) = part {
-                // Other calls may build on it, so that what it shows depends on all.
-                let drive = self.drive_of_atom(atom);
-                return is.is_undone(drive, call) && call < self.logs().up_to(drive, state.at);
-            }
             let before = is.shows(self, part);
             is.put_back(atom);
-            let is_lost = matches!(part, Atom::Journal(_))
+            let is_lost = matches!(part, Atom::Journal(_) | Atom::Found(_))
                 || is_hiding(part)
                 || before != is.shows(self, part);
             if is_lost {

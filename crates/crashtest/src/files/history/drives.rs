@@ -1,6 +1,6 @@
 //! Drives of a history: each is a folder of the top, with a journal of its own, and all share one order of events.
 
-use super::{Atom, Drive, FileHistory, Ino};
+use super::{Atom, Drive, Event, FileHistory, Ino, Syncs};
 use crate::files::step::{Effect, Step};
 
 impl FileHistory {
@@ -35,10 +35,31 @@ impl FileHistory {
             | Atom::Length(ino)
             | Atom::Page(ino, _)
             | Atom::Piece(ino, ..)
-            | Atom::Call(ino, _)
+            | Atom::Found(ino)
             | Atom::Log(ino)
             | Atom::Xattr(ino, _) => self.drive_of(ino),
         }
+    }
+
+    /// The last entry of a drive's journal before an event.
+    pub(crate) fn last_entry(&self, drive: Drive, before: u32) -> Option<u32> {
+        let is_entry = |event: &u32| {
+            let step = &self.events[*event as usize];
+            matches!(step, Event::Step { is_entry: true, drive: of, .. } if *of == drive)
+        };
+        (0..before).rev().find(is_entry)
+    }
+
+    /// The log that a sync is about to have written: its part, and its event.
+    pub(crate) fn log_under_way(&self, at: usize) -> Option<(u32, u32)> {
+        let Event::Sync { syncs: Syncs::Whole(ino) | Syncs::Data(ino), .. } =
+            self.events.get(at)?
+        else {
+            return None;
+        };
+        let (atom, logs) = self.logs.of_file(*ino)?;
+        let count = logs.partition_point(|log| (*log as usize) < at);
+        Some((atom, *logs[..count].last()?))
     }
 
     /// The drive of a step. New files are on the drive of their folder; they have the next number.

@@ -1,5 +1,4 @@
-//! Calls on names one by one, and syncs that log a file, for file systems whose `fsync` writes a log of files beside their
-//! transactions.
+//! Calls on names and syncs, in order, for file systems whose `fsync` writes a log of files beside their transactions.
 
 use std::collections::BTreeMap;
 
@@ -14,44 +13,77 @@ pub(crate) struct Change {
     pub(crate) holds: Option<Ino>,
 }
 
-/// A call on names.
+/// A sync of a file or folder that has ended well.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Synced {
+    pub(crate) ino: Ino,
+    /// The last entry of the journal that changed it.
+    pub(crate) entry: Option<u32>,
+    /// Whether bytes were written to it since its sync before.
+    pub(crate) is_written: bool,
+    /// The last entry of the journal before the last of them.
+    pub(crate) before: Option<u32>,
+}
+
+/// Something that a log of files depends on.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
-    /// The part that says whether a log has it.
-    pub(crate) atom: u32,
-    pub(crate) drive: Drive,
-    pub(crate) changes: Vec<Change>,
+pub(crate) enum Happening {
+    /// A call on names.
+    Call(Vec<Change>),
+    Sync(Synced),
 }
 
 /// Contents that logs may have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
-    /// Calls on names, by their events.
-    calls: BTreeMap<u32, Named>,
-    /// The calls that gave something a name, in order.
-    naming: BTreeMap<Ino, Vec<u32>>,
+    happenings: BTreeMap<Drive, Vec<(u32, Happening)>>,
+    /// The call that gave each its first name.
+    first: BTreeMap<Ino, u32>,
+    /// The last entry that changed each.
+    entries: BTreeMap<Ino, u32>,
+    /// Files with bytes that no sync has seen, and the entry before the last of them.
+    written: BTreeMap<Ino, Option<u32>>,
+    /// Files whose last sync may have found nothing that a transaction did not have.
+    unsure: BTreeMap<Ino, Option<u32>>,
     /// Logs of each file: their part, and their events.
     of_files: BTreeMap<Ino, (u32, Vec<u32>)>,
-    /// The events of the syncs of each drive's files.
-    syncs: BTreeMap<Drive, Vec<u32>>,
+    /// Parts that say whether a sync found something.
+    found: BTreeMap<Ino, (u32, u32)>,
 }
 
 impl Logs {
-    /// Notes a call on names; returns its part. `parts` are all parts.
-    pub(super) fn put_call(
+    /// Notes that entries of the journal, or writes, changed files and folders.
+    pub(super) fn note_changes(
         &mut self,
         event: u32,
-        drive: Drive,
+        touched: impl Iterator<Item = Ino>,
+        written: Option<(Ino, Option<u32>)>,
+    ) {
+        self.entries.extend(touched.map(|ino| (ino, event)));
+        self.written.extend(written);
+    }
+
+    /// Notes a call on names; returns the parts that matter from now on. `parts` are all parts.
+    pub(super) fn put_call(
+        &mut self,
+        (event, drive): (u32, Drive),
         changes: Vec<Change>,
         parts: &mut Vec<Atom>,
-    ) -> u32 {
-        let atom = parts.len() as u32;
-        parts.push(Atom::Call(changes[0].folder, event));
-        for ino in changes.iter().filter_map(|change| change.holds) {
-            self.naming.entry(ino).or_default().push(event);
+    ) -> Vec<u32> {
+        let mut atoms = Vec::new();
+        for ino in changes.iter().flat_map(|change| [change.held, change.holds]).flatten() {
+            self.first.entry(ino).or_insert(event);
+            if self.unsure.contains_key(&ino) && !self.found.contains_key(&ino) {
+                let atom = parts.len() as u32;
+                parts.push(Atom::Found(ino));
+                self.found.insert(ino, (atom, event));
+                atoms.push(atom);
+            }
         }
-        self.calls.insert(event, Named { atom, drive, changes });
-        atom
+        if !changes.is_empty() {
+            self.happenings.entry(drive).or_default().push((event, Happening::Call(changes)));
+        }
+        atoms
     }
 
     /// The log of a file that is synced; returns its part. `parts` are all parts.
@@ -65,47 +97,44 @@ impl Logs {
         *atom
     }
 
-    /// Notes a sync of a drive's file.
-    pub(super) fn note_sync(&mut self, drive: Drive, event: u32) {
-        self.syncs.entry(drive).or_default().push(event);
+    /// Notes that a sync of a drive's file or folder has ended well.
+    pub(super) fn note_sync(&mut self, drive: Drive, ino: Ino, event: u32) {
+        let written = self.written.remove(&ino);
+        let entry = self.entries.get(&ino).copied();
+        let is_written = written.is_some();
+        let synced = Synced { ino, entry, is_written, before: written.flatten() };
+        self.happenings.entry(drive).or_default().push((event, Happening::Sync(synced)));
+        self.unsure.extend(written.map(|entry| (ino, entry)));
     }
 
-    /// The call on names of an event.
-    pub(crate) fn named(&self, event: u32) -> Option<&Named> {
-        self.calls.get(&event)
-    }
-
-    /// Calls on names behind event `after`, and before event `end`.
-    fn calls_between(&self, after: Option<u32>, end: u32) -> impl Iterator<Item = (u32, &Named)> {
-        let first = after.map_or(0, |after| after + 1);
-        let calls = self.calls.range(first..end.max(first));
-        calls.map(|(event, named)| (*event, named))
-    }
-
-    /// Calls that logs may have behind event `after` of the last transaction, and before event `end`. A name that is only
-    /// removed goes with a log of its folder, or with one that has what it named; else the transaction's name stays.
-    pub(crate) fn calls_in_logs(
+    /// What happened on a drive behind event `after`, and no later than event `last`.
+    pub(crate) fn between(
         &self,
+        drive: Drive,
         after: Option<u32>,
-        end: u32,
-    ) -> impl Iterator<Item = (u32, &Named)> {
-        let has_log = move |ino: Ino, from: Option<u32>| {
-            let events = self.of_files.get(&ino).map_or(&[][..], |(_, events)| events);
-            let first = events.partition_point(|log| Some(*log) <= from);
-            events.get(first).is_some_and(|log| *log < end)
-        };
-        self.calls_between(after, end).filter(move |&(event, named)| {
-            named.changes.iter().any(|change| change.holds.is_some())
-                || named.changes.iter().all(|change| {
-                    let of_file = change.held.is_some_and(|held| has_log(held, after));
-                    of_file || has_log(change.folder, Some(event))
-                })
-        })
+        last: u32,
+    ) -> &[(u32, Happening)] {
+        let all = self.happenings.get(&drive).map_or(&[][..], Vec::as_slice);
+        let first = all.partition_point(|(event, _)| Some(*event) <= after);
+        let count = all[first..].partition_point(|(event, _)| *event <= last);
+        &all[first..first + count]
     }
 
-    /// Calls that gave something a name, in order.
-    pub(crate) fn naming(&self, ino: Ino) -> &[u32] {
-        self.naming.get(&ino).map_or(&[], Vec::as_slice)
+    /// The call that gave something its first name.
+    pub(crate) fn first(&self, ino: Ino) -> Option<u32> {
+        self.first.get(&ino).copied()
+    }
+
+    /// Files with bytes that no sync has seen.
+    pub(super) fn unseen(&self) -> impl Iterator<Item = Ino> {
+        self.written.keys().copied()
+    }
+
+    /// A transaction has all of these.
+    pub(super) fn settle(&mut self, files: &[Ino]) {
+        for file in files {
+            self.written.remove(file);
+        }
     }
 
     /// Logs of a file: their part, and their events.
@@ -113,10 +142,20 @@ impl Logs {
         self.of_files.get(&file).map(|(atom, events)| (*atom, events.as_slice()))
     }
 
-    /// The event up to which a log may hold calls of a drive, at moment `at`: a sync that has ended, or ends there.
-    pub(crate) fn up_to(&self, drive: Drive, at: usize) -> u32 {
-        let syncs = self.syncs.get(&drive).map_or(&[][..], Vec::as_slice);
-        let count = syncs.partition_point(|event| *event as usize <= at);
-        count.checked_sub(1).map_or(0, |last| syncs[last])
+    /// Logs of each.
+    pub(crate) fn of_files(&self) -> impl Iterator<Item = (Ino, u32, &[u32])> {
+        self.of_files.iter().map(|(file, (atom, events))| (*file, *atom, events.as_slice()))
+    }
+
+    /// The part that says whether a sync found something to log, where a transaction may have had it all, and its event.
+    pub(crate) fn found(&self, file: Ino) -> Option<(u32, u32)> {
+        self.found.get(&file).copied()
+    }
+
+    /// Whether a sync of a file may have found nothing, so that no log had it when it got its next name: a transaction up to
+    /// `journal` has the file, and not the name.
+    pub(crate) fn may_find_nothing(&self, file: Ino, journal: Option<u32>) -> bool {
+        let call = self.found(file).map(|(_, call)| call);
+        call > journal && self.first(file) <= journal
     }
 }

@@ -32,7 +32,12 @@ impl FileHistory {
             let words = match &self.atoms[atom as usize] {
                 Atom::Journal(_) => format!("lost: {word}, and later entries of the journal"),
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
-                Atom::Call(..) | Atom::Xattr(..) => format!("lost: {word}"),
+                Atom::Xattr(..) => format!("lost: {word}"),
+                Atom::Found(_) => {
+                    format!(
+                        "a transaction had what the sync found before the {word}: it is in no log"
+                    )
+                }
                 Atom::Log(_) => format!("lost: bytes and length at the {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),
                 Atom::Page(_, page) => format!("lost: page {page}, {word}"),
@@ -46,6 +51,23 @@ impl FileHistory {
             Some((atom, words))
         };
         state.lost.iter().filter_map(missing).collect()
+    }
+
+    /// Something was promised.
+    pub(crate) fn acknowledge(&mut self, line: &str) {
+        self.acks.events.push(self.events.len() as u32);
+        self.acks.lines.push(line.to_owned());
+        self.push(Event::Acknowledged, format!("acknowledged {line}").into());
+    }
+
+    /// The lines that were acknowledged.
+    pub(crate) fn acks(&self) -> &[String] {
+        &self.acks.lines
+    }
+
+    /// How many of them before event `at`.
+    pub(crate) fn acks_before(&self, at: usize) -> usize {
+        self.acks.events.partition_point(|&event| (event as usize) < at)
     }
 
     /// Writes of the work: when, and bytes of a page each.

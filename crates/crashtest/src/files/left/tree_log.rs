@@ -1,0 +1,386 @@
+//! Names that the log of Btrfs has behind the last transaction: the calls and syncs once more, as Linux keeps its tree log by them
+//! (fs/btrfs/tree-log.c), and the log's replay.
+//!
+//! Each rule was seen on a real Btrfs: `campaigns/btrfs_log.py`, and its works in `test/btrfs.txt`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Drive, FileHistory, Ino, Name};
+use crate::files::history::{Change, Happening, Synced};
+use crate::files::step::Kind;
+
+/// A name in a folder.
+pub(super) type Place = (Ino, Name);
+
+/// What a log has.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    /// The names of files and folders that it has.
+    names: BTreeMap<Ino, BTreeSet<Place>>,
+    /// New entries of folders that it has with their entries.
+    entries: BTreeMap<Place, Ino>,
+    /// Entries that they have lost.
+    gone: BTreeSet<Place>,
+}
+
+/// A sync that ends the transaction, since no log can have what changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Commits;
+
+/// The calls behind a transaction, and the log as it is then.
+#[derive(Debug)]
+pub(super) struct TreeLog<'a> {
+    history: &'a FileHistory,
+    /// The last entry that the transaction has.
+    journal: Option<u32>,
+    /// Names that calls have changed since.
+    now: BTreeMap<Place, Option<Ino>>,
+    log: Log,
+    /// What lost a name, or left a folder unknown to the log (`last_unlink_trans`).
+    unlinked: BTreeSet<Ino>,
+    /// The last event that put each into the log.
+    logged: BTreeMap<Ino, u32>,
+    /// The last sync that has written the log.
+    written: Option<u32>,
+    /// The next sync ends the transaction (`btrfs_set_log_full_commit`).
+    must_commit: bool,
+    event: u32,
+}
+
+/// The log behind a transaction.
+#[derive(Debug)]
+pub(super) enum Replayed {
+    /// Names that its replay changes.
+    Names(BTreeMap<Place, Option<Ino>>),
+    /// This sync has ended the transaction.
+    Committed(u32),
+}
+
+/// Names by the log of a drive: the last transaction has the journal up to `journal`, and all that was written before event
+/// `from`; syncs up to event `last` have ended. `found` says whether a sync found bytes of a file that the transaction did not have.
+pub(super) fn replayed(
+    history: &FileHistory,
+    (drive, journal): (Drive, Option<u32>),
+    (from, last): (u32, u32),
+    found: &dyn Fn(Ino) -> bool,
+) -> Replayed {
+    let from = journal.max(from.checked_sub(1));
+    let all = history.logs().between(drive, from, last);
+    let mut log = TreeLog {
+        history,
+        journal,
+        now: BTreeMap::new(),
+        log: Log::default(),
+        unlinked: BTreeSet::new(),
+        logged: BTreeMap::new(),
+        written: None,
+        must_commit: false,
+        event: 0,
+    };
+    let mut written = None;
+    for (event, happening) in all {
+        log.event = *event;
+        match happening {
+            Happening::Call(changes) => log.call(changes),
+            Happening::Sync(synced) if log.finds(synced, found) => {
+                if log.sync(synced.ino) == Err(Commits) {
+                    return Replayed::Committed(*event);
+                }
+                log.written = Some(*event);
+                written = Some(log.log.clone());
+            }
+            Happening::Sync(_) => {}
+        }
+    }
+    Replayed::Names(written.map_or_else(BTreeMap::new, |written| log.replay(&written)))
+}
+
+impl TreeLog<'_> {
+    /// What had a name in the transaction.
+    fn before(&self, (folder, name): &Place) -> Option<Ino> {
+        *self.history.names(*folder)?.get(name)?.at(self.journal)?
+    }
+
+    fn holder(&self, place: &Place) -> Option<Ino> {
+        self.now.get(place).copied().unwrap_or_else(|| self.before(place))
+    }
+
+    fn names_of(&self, ino: Ino) -> BTreeSet<Place> {
+        let places = self.history.places(ino);
+        places.filter(|place| self.holder(place) == Some(ino)).cloned().collect()
+    }
+
+    fn has(&self, ino: Ino) -> bool {
+        self.log.names.contains_key(&ino)
+    }
+
+    fn is_folder(&self, ino: Ino) -> bool {
+        self.history.kind(ino) == Kind::Folder
+    }
+
+    /// Whether the transaction does not have it.
+    fn is_new(&self, ino: Ino) -> bool {
+        ino != Ino::ROOT && self.history.logs().first(ino) > self.journal
+    }
+
+    /// Whether a folder has changed, or moved, and the log does not have it: what happens to its names later is told to the log
+    /// (`need_log_inode`).
+    fn needs_log(&self, folder: Ino) -> bool {
+        let is_changed = |(folder, name): &Place| {
+            let cell = self.history.names(*folder).and_then(|names| names.get(name));
+            let newest = cell.and_then(|cell| cell.up_to(Some(self.event)).last());
+            newest.is_some_and(|it| Some(it.event) > self.journal)
+        };
+        let names = self.history.names(folder).into_iter().flatten();
+        let mut within = names.map(|(name, _)| (folder, name.clone()));
+        !self.has(folder)
+            && (within.any(|place| is_changed(&place))
+                || self.history.places(folder).any(is_changed))
+    }
+
+    /// Whether a sync has something to log.
+    fn finds(&self, synced: &Synced, found: &dyn Fn(Ino) -> bool) -> bool {
+        let has_names = synced.ino == Ino::ROOT || !self.names_of(synced.ino).is_empty();
+        // `btrfs_inode_in_log`
+        let in_log = self.logged.get(&synced.ino).copied().min(self.written);
+        let is_changed = synced.entry > self.journal.max(in_log);
+        let is_found = || synced.before > self.journal || found(synced.ino);
+        has_names && (is_changed || (synced.is_written && is_found()))
+    }
+
+    fn call(&mut self, changes: &[Change]) {
+        let place = |change: &Change| (change.folder, change.name.clone());
+        match changes {
+            [one] => match (one.held, one.holds) {
+                (Some(held), None) => self.unlink(place(one), held),
+                (_, Some(ino)) => self.link(place(one), ino),
+                (None, None) => {}
+            },
+            [one, other] => {
+                let (to, from) = if one.holds.is_some() { (one, other) } else { (other, one) };
+                let moves: Vec<(Ino, Place, Place)> = [(to, from), (from, to)]
+                    .into_iter()
+                    .filter_map(|(to, from)| Some((to.holds?, place(from), place(to))))
+                    .collect();
+                let over = to.held.filter(|_| from.holds.is_none());
+                self.rename(&moves, over);
+            }
+            _ => {}
+        }
+    }
+
+    /// `btrfs_create`, `btrfs_mkdir` and `btrfs_link`.
+    fn link(&mut self, place: Place, ino: Ino) {
+        let is_first = self.history.logs().first(ino) == Some(self.event);
+        self.now.insert(place, Some(ino));
+        if !is_first {
+            self.log_new_name(ino, None);
+        }
+    }
+
+    /// `btrfs_unlink` and `btrfs_rmdir`.
+    fn unlink(&mut self, place: Place, held: Ino) {
+        if self.is_folder(held) && self.unlinked.contains(&held) {
+            self.unlinked.insert(place.0);
+        }
+        self.unlinked.insert(held);
+        self.forget(&place, held);
+        self.now.insert(place, None);
+    }
+
+    /// `btrfs_del_inode_ref_in_log` and `btrfs_del_dir_entries_in_log`.
+    fn forget(&mut self, place: &Place, held: Ino) {
+        if let Some(names) = self.log.names.get_mut(&held) {
+            names.remove(place);
+        }
+        self.log.entries.remove(place);
+    }
+
+    /// `btrfs_rename` and `btrfs_rename_exchange`: what gets which name, and what had one of them before.
+    fn rename(&mut self, moves: &[(Ino, Place, Place)], over: Option<Ino>) {
+        for (ino, from, to) in moves {
+            if from.0 != to.0 {
+                // `btrfs_record_unlink_dir`
+                self.unlinked.insert(*ino);
+                if !self.has(from.0) && !self.has(*ino) {
+                    self.unlinked.insert(from.0);
+                }
+            }
+        }
+        if let (Some(over), [(_, _, to)]) = (over, moves) {
+            self.forget(to, over);
+        }
+        for (_, from, _) in moves {
+            self.now.insert(from.clone(), None);
+        }
+        for (ino, _, to) in moves {
+            self.now.insert(to.clone(), Some(*ino));
+        }
+        for (ino, from, _) in moves {
+            self.log_new_name(*ino, Some(from));
+        }
+    }
+
+    /// `btrfs_log_new_name`: what the log has gets its new names there at once.
+    fn log_new_name(&mut self, ino: Ino, from: Option<&Place>) {
+        if !self.is_folder(ino) {
+            self.unlinked.insert(ino);
+        }
+        let from = from.filter(|(folder, _)| self.has(*folder));
+        if from.is_none() && !self.has(ino) {
+            return;
+        }
+        if let Some(from) = from {
+            self.log.entries.remove(from);
+            self.log.gone.insert(from.clone());
+        }
+        self.log_names(ino);
+        if self.log_around(ino) == Err(Commits) {
+            self.must_commit = true;
+        }
+    }
+
+    /// `btrfs_log_inode` with `LOG_INODE_EXISTS`, and `log_conflicting_inodes`: the names of something, and of what had one of them in
+    /// the transaction.
+    fn log_names(&mut self, ino: Ino) {
+        let mut all = vec![ino];
+        let mut seen = BTreeSet::new();
+        while let Some(ino) = all.pop() {
+            if !seen.insert(ino) {
+                continue;
+            }
+            let names = self.names_of(ino);
+            for place in &names {
+                let other = self.before(place).filter(|other| *other != ino);
+                let is_left = |other: &Ino| !self.has(*other) && !self.names_of(*other).is_empty();
+                all.extend(other.filter(is_left));
+            }
+            self.log.names.insert(ino, names);
+        }
+    }
+
+    /// `btrfs_log_inode` with `LOG_INODE_ALL`. Returns new entries of a folder.
+    fn log_whole(&mut self, ino: Ino) -> Result<Vec<Ino>, Commits> {
+        if self.is_folder(ino) && self.unlinked.contains(&ino) {
+            return Err(Commits);
+        }
+        self.log_names(ino);
+        self.logged.insert(ino, self.event);
+        let mut new = Vec::new();
+        for (name, cell) in self.history.names(ino).into_iter().flatten() {
+            let place = (ino, name.clone());
+            let is_changed =
+                cell.up_to(Some(self.event)).last().is_some_and(|it| Some(it.event) > self.journal);
+            if !is_changed {
+                continue;
+            }
+            if self.before(&place).is_some() {
+                self.log.gone.insert(place.clone());
+            }
+            self.log.entries.remove(&place);
+            if let Some(held) = self.holder(&place) {
+                self.log.entries.insert(place, held);
+                new.push(held);
+            }
+        }
+        Ok(new)
+    }
+
+    /// `log_new_dir_dentries`: new entries of folders, and of those below.
+    fn log_new(&mut self, mut new: Vec<Ino>) -> Result<(), Commits> {
+        let mut seen = BTreeSet::new();
+        while let Some(ino) = new.pop() {
+            if self.has(ino) || !seen.insert(ino) {
+                continue;
+            }
+            if self.is_folder(ino) {
+                new.extend(self.log_whole(ino)?);
+            } else {
+                self.log_names(ino);
+            }
+        }
+        Ok(())
+    }
+
+    /// `btrfs_sync_file`
+    fn sync(&mut self, ino: Ino) -> Result<(), Commits> {
+        if self.must_commit {
+            return Err(Commits);
+        }
+        let new = self.log_whole(ino)?;
+        self.log_around(ino)?;
+        self.log_new(new)
+    }
+
+    /// `btrfs_log_inode_parent`: the folders without which the names of something would be lost, or be there twice.
+    fn log_around(&mut self, ino: Ino) -> Result<(), Commits> {
+        let is_unlinked = self.unlinked.contains(&ino);
+        if !self.is_folder(ino) && !self.is_new(ino) && !is_unlinked {
+            return Ok(());
+        }
+        if is_unlinked {
+            self.log_all_parents(ino)?;
+        }
+        self.log_new_ancestors(ino);
+        Ok(())
+    }
+
+    /// `btrfs_log_all_parents`: the folders in which the transaction has it.
+    fn log_all_parents(&mut self, ino: Ino) -> Result<(), Commits> {
+        let places = self.history.places(ino);
+        let before = places.filter(|place| self.before(place) == Some(ino));
+        let folders: BTreeSet<Ino> = before.map(|(folder, _)| *folder).collect();
+        for folder in folders {
+            if self.needs_log(folder) {
+                let new = self.log_whole(folder)?;
+                self.log_new(new)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `log_all_new_ancestors`
+    fn log_new_ancestors(&mut self, ino: Ino) {
+        let mut all = vec![ino];
+        let mut seen = BTreeSet::new();
+        while let Some(ino) = all.pop() {
+            for (folder, _) in self.names_of(ino) {
+                if seen.insert(folder) {
+                    if self.is_new(folder) && !self.has(folder) {
+                        self.log_names(folder);
+                    }
+                    all.push(folder);
+                }
+            }
+        }
+    }
+
+    /// `btrfs_recover_log_trees`: names that differ from those of the transaction.
+    fn replay(&self, log: &Log) -> BTreeMap<Place, Option<Ino>> {
+        let mut names = BTreeMap::new();
+        for place in &log.gone {
+            names.insert(place.clone(), None);
+        }
+        for (ino, all) in &log.names {
+            // Names in a folder are one item: old ones go with it (`unlink_old_inode_refs`).
+            let folders: BTreeSet<Ino> = all.iter().map(|(folder, _)| *folder).collect();
+            let old = self.history.places(*ino).filter(|place| {
+                folders.contains(&place.0)
+                    && !all.contains(place)
+                    && self.before(place) == Some(*ino)
+            });
+            for place in old {
+                names.entry(place.clone()).or_insert(None);
+            }
+        }
+        let has = |ino: Ino| !self.is_new(ino) || log.names.contains_key(&ino);
+        let of_files = log.names.iter().flat_map(|(ino, all)| all.iter().map(|it| (it, *ino)));
+        let of_folders = log.entries.iter().map(|(place, ino)| (place, *ino));
+        for (place, ino) in of_folders.chain(of_files) {
+            if has(place.0) && has(ino) {
+                names.insert(place.clone(), Some(ino));
+            }
+        }
+        names
+    }
+}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What the log of Btrfs keeps of names: calls on a real file system, and its files after a power cut behind the last of them.
 
-Each line of crates/crashtest/src/files/test/btrfs.txt has calls, and behind `=>` the files that were left. Tests hold the rules of
-Btrfs against them; a `~>` stands where the rules allow more. `--record` writes the file anew by the kernel of this machine; else a line that differs is told.
+Each line of crates/crashtest/src/files/test/btrfs.txt has calls, and behind `=>` the files that were left. Tests hold the
+rules of Btrfs against them; a `~>` stands where the rules allow more. `--record` writes the file anew by the kernel of this
+machine; else each line that differs is told.
 
     campaigns/btrfs_log.py
     campaigns/btrfs_log.py --record
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from commands import lacks, run
@@ -36,7 +38,7 @@ def synced(path: Path) -> None:
         os.close(opened)
 
 
-CALLS = {
+CALLS: dict[str, Callable[..., object]] = {
     "put": lambda path, text: path.write_text(text),
     "mkdir": lambda path: path.mkdir(),
     "rmdir": lambda path: path.rmdir(),
@@ -109,7 +111,7 @@ def draw(seed: int) -> str:
     return "; ".join([*calls, f"fsync {name}"])
 
 
-def mounted(image: Path, top: Path, action) -> str:
+def mounted(image: Path, top: Path, action: Callable[[], str]) -> str:
     run("mount", "-o", f"loop,commit={COMMIT_S}", str(image), str(top))
     try:
         return action()
@@ -146,8 +148,12 @@ def main() -> int:
     args = parser.parse_args()
     if os.geteuid() != 0:
         lacks("this takes root")
-    if shutil.which("mkfs.btrfs") is None or subprocess.run(["modprobe", "-q", "btrfs"], check=False).returncode not in (0, 127) and "btrfs" not in Path("/proc/filesystems").read_text():
-        lacks("this machine cannot make a Btrfs (btrfs-progs, and a kernel that has it)")
+    if shutil.which("mkfs.btrfs") is None:
+        lacks("there is no mkfs.btrfs (btrfs-progs)")
+    if "btrfs" not in Path("/proc/filesystems").read_text():
+        subprocess.run("modprobe -q btrfs", shell=True, check=False)
+    if "btrfs" not in Path("/proc/filesystems").read_text():
+        lacks("this kernel has no Btrfs")
     lines, differ, setup = [], 0, ""
     with tempfile.TemporaryDirectory(prefix="leyden-btrfs-") as folder:
         drawn = [draw(args.seed + number) for number in range(args.drawn)]

@@ -68,6 +68,9 @@ func work(batches int, isSynced bool) {
 		_, err := fmt.Fprintf(acks, "ack %d\n", number)
 		must(err)
 	}
+	if !isSynced {
+		must(db.close()) // some stores keep in the process what nobody has synced
+	}
 	os.Exit(0) // as a program that is killed: nothing is closed
 }
 

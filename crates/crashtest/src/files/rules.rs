@@ -4,12 +4,12 @@
 //! |---|---|---|---|---|
 //! | a page of 4 KiB | by itself | by itself | by itself | by itself, behind what is in the journal |
 //! | a piece of a page, with smaller atoms | by itself | no older than its block, and than a length that only its page brings | no older than its block | as its page |
-//! | names, lengths that are set, extended attributes | each by itself | in one journal, in order | in one journal, in order | in one journal, in order; behind it calls that a log may hold, each whole, with those that it builds on |
+//! | names, lengths that are set, extended attributes | each by itself | in one journal, in order | in one journal, in order | in one journal, in order; behind it names that syncs have written to a log of files, as `left/tree_log.rs` keeps it |
 //! | the length that a write brings | by itself | behind the last page below it, and what is in the journal | by itself, behind what is in the journal | the length at the time of some page behind the last call that set it |
 //! | blocks for new bytes | - | behind what is in the journal | behind what is in the journal | the same, for each write |
-//! | `fsync` of a file | its bytes, length and extended attributes | and the journal up to its last change | as `xfs` | and the calls on its names, unless it has none left |
+//! | `fsync` of a file | its bytes, length and extended attributes | and the journal up to its last change | as `xfs` | and its names, unless it has none left; where the log cannot have them, the journal |
 //! | `fdatasync` | its bytes and length | the journal only up to what its bytes and length need | as `xfs` | as `fsync` |
-//! | `fsync` of a folder | its entries | the journal up to its last change | as `xfs` | the calls on its names |
+//! | `fsync` of a folder | its entries | the journal up to its last change | as `xfs` | its new entries and those that it lost; where a file left it, the journal |
 //! | a rename over a file | - | - | the length that the file has then is in the journal before | - |
 //! | closing a file that was cut to nothing | - | - | the same | - |
 //!
@@ -22,8 +22,8 @@
 //! `auto_da_alloc` in `ext4_rename` and `ext4_release_file`. Extended attributes: a transaction of their own (`xfs_attr_set`,
 //! `ext4_xattr_set_handle`). `btrfs`: Linux 6.12, fs/btrfs: a superblock ends a transaction
 //! (`btrfs_commit_transaction`), the end of I/O enters new extents and the length (`btrfs_finish_one_ordered`), and `fsync` writes a
-//! log of one file with its names, parents and files whose names it took (`btrfs_log_inode_parent`, `log_conflicting_inodes`,
-//! `btrfs_log_new_name`), or ends the transaction. Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
+//! log of one file with its names, new folders above and files whose names it took (`btrfs_log_inode_parent`, `log_conflicting_inodes`),
+//! or ends the transaction; names that logged files get later are written to the log at once (`btrfs_log_new_name`). Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
 //! loses one logical block as a whole, and no more; Linux 6.12, `xlog_write_iclog` and `journal_submit_commit_record`: the log is
 //! written behind a flush of the drive (`REQ_PREFLUSH`), so that the bytes of what it says are whole.
 

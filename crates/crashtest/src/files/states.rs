@@ -64,15 +64,16 @@ impl History for FileHistory {
     }
 
     fn normalize(&self, state: &mut State) {
-        // What a sync has found matters for the names that its file got later.
-        let journals = Choice::new(self, state);
+        // Findings of a sync matter for the names that its file got later.
+        let mut is = Choice::new(self, state);
+        let count = state.lost.len();
         state.lost.retain(|(atom, _)| match self.atom(*atom) {
-            Some(Atom::Found(file)) => {
-                self.logs().may_find_nothing(*file, journals.journal(self, *file))
-            }
+            Some(Atom::Found(file)) => self.logs().may_find_nothing(*file, is.journal(self, *file)),
             _ => true,
         });
-        let mut is = Choice::new(self, state);
+        if state.lost.len() < count {
+            is = Choice::new(self, state);
+        }
         state.lost.retain(|&(atom, event)| {
             // Which of two names of a moved folder is hidden depends on all names.
             let is_hiding =

@@ -107,7 +107,7 @@ impl Logs {
         self.unsure.extend(written.map(|entry| (ino, entry)));
     }
 
-    /// What happened on a drive behind event `after`, and no later than event `last`.
+    /// Calls and syncs of a drive behind event `after`, and no later than event `last`.
     pub(crate) fn between(
         &self,
         drive: Drive,

@@ -34,9 +34,7 @@ impl FileHistory {
                 Atom::Name(_, name) => format!("lost: name `{name}`, {word}"),
                 Atom::Xattr(..) => format!("lost: {word}"),
                 Atom::Found(_) => {
-                    format!(
-                        "a transaction had what the sync found before the {word}: it is in no log"
-                    )
+                    format!("log: empty before the {word}, since a transaction had the bytes")
                 }
                 Atom::Log(_) => format!("lost: bytes and length at the {word}"),
                 Atom::Length(_) => format!("lost: length, {word}"),

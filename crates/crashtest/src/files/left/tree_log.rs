@@ -12,8 +12,8 @@ use crate::files::step::Kind;
 /// A name in a folder.
 pub(super) type Place = (Ino, Name);
 
-/// What a log has.
-#[derive(Clone, Debug, Default)]
+/// Content of a log.
+#[derive(Debug, Default)]
 struct Log {
     /// The names of files and folders that it has.
     names: BTreeMap<Ino, BTreeSet<Place>>,
@@ -36,7 +36,7 @@ pub(super) struct TreeLog<'a> {
     /// Names that calls have changed since.
     now: BTreeMap<Place, Option<Ino>>,
     log: Log,
-    /// What lost a name, or left a folder unknown to the log (`last_unlink_trans`).
+    /// Files and folders that lost a name, or left a folder unknown to the log (`last_unlink_trans`).
     unlinked: BTreeSet<Ino>,
     /// The last event that put each into the log.
     logged: BTreeMap<Ino, u32>,
@@ -65,38 +65,54 @@ pub(super) fn replayed(
     found: &dyn Fn(Ino) -> bool,
 ) -> Replayed {
     let from = journal.max(from.checked_sub(1));
-    let all = history.logs().between(drive, from, last);
-    let mut log = TreeLog {
-        history,
-        journal,
-        now: BTreeMap::new(),
-        log: Log::default(),
-        unlinked: BTreeSet::new(),
-        logged: BTreeMap::new(),
-        written: None,
-        must_commit: false,
-        event: 0,
-    };
-    let mut written = None;
-    for (event, happening) in all {
-        log.event = *event;
-        match happening {
-            Happening::Call(changes) => log.call(changes),
-            Happening::Sync(synced) if log.finds(synced, found) => {
-                if log.sync(synced.ino) == Err(Commits) {
-                    return Replayed::Committed(*event);
-                }
-                log.written = Some(*event);
-                written = Some(log.log.clone());
-            }
-            Happening::Sync(_) => {}
+    let mut all = history.logs().between(drive, from, last);
+    loop {
+        let mut log = TreeLog::new(history, journal);
+        match log.run(all, found) {
+            Err(Commits) => return Replayed::Committed(log.event),
+            Ok(()) if log.written.is_none() => return Replayed::Names(BTreeMap::new()),
+            Ok(()) if log.written == Some(log.event) => return Replayed::Names(log.replay()),
+            // Names that came to the log behind its last sync are not written.
+            Ok(()) => all = &all[..all.partition_point(|(event, _)| Some(*event) <= log.written)],
         }
     }
-    Replayed::Names(written.map_or_else(BTreeMap::new, |written| log.replay(&written)))
 }
 
-impl TreeLog<'_> {
-    /// What had a name in the transaction.
+impl<'a> TreeLog<'a> {
+    fn new(history: &'a FileHistory, journal: Option<u32>) -> Self {
+        Self {
+            history,
+            journal,
+            now: BTreeMap::new(),
+            log: Log::default(),
+            unlinked: BTreeSet::new(),
+            logged: BTreeMap::new(),
+            written: None,
+            must_commit: false,
+            event: 0,
+        }
+    }
+
+    fn run(
+        &mut self,
+        all: &[(u32, Happening)],
+        found: &dyn Fn(Ino) -> bool,
+    ) -> Result<(), Commits> {
+        for (event, happening) in all {
+            self.event = *event;
+            match happening {
+                Happening::Call(changes) => self.call(changes),
+                Happening::Sync(synced) if self.finds(synced, found) => {
+                    self.sync(synced.ino)?;
+                    self.written = Some(*event);
+                }
+                Happening::Sync(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The holder of a name in the transaction.
     fn before(&self, (folder, name): &Place) -> Option<Ino> {
         *self.history.names(*folder)?.get(name)?.at(self.journal)?
     }
@@ -140,12 +156,17 @@ impl TreeLog<'_> {
 
     /// Whether a sync has something to log.
     fn finds(&self, synced: &Synced, found: &dyn Fn(Ino) -> bool) -> bool {
-        let has_names = synced.ino == Ino::ROOT || !self.names_of(synced.ino).is_empty();
+        let has_names = || match self.log.names.get(&synced.ino) {
+            _ if synced.ino == Ino::ROOT => true,
+            // The log is told of all that change.
+            Some(names) => !names.is_empty(),
+            None => !self.names_of(synced.ino).is_empty(),
+        };
         // `btrfs_inode_in_log`
         let in_log = self.logged.get(&synced.ino).copied().min(self.written);
         let is_changed = synced.entry > self.journal.max(in_log);
         let is_found = || synced.before > self.journal || found(synced.ino);
-        has_names && (is_changed || (synced.is_written && is_found()))
+        (is_changed || (synced.is_written && is_found())) && has_names()
     }
 
     fn call(&mut self, changes: &[Change]) {
@@ -264,13 +285,15 @@ impl TreeLog<'_> {
         if self.is_folder(ino) && self.unlinked.contains(&ino) {
             return Err(Commits);
         }
-        self.log_names(ino);
-        self.logged.insert(ino, self.event);
+        if !self.has(ino) {
+            self.log_names(ino);
+        }
+        let before = self.logged.insert(ino, self.event);
         let mut new = Vec::new();
         for (name, cell) in self.history.names(ino).into_iter().flatten() {
             let place = (ino, name.clone());
-            let is_changed =
-                cell.up_to(Some(self.event)).last().is_some_and(|it| Some(it.event) > self.journal);
+            let newest = cell.up_to(Some(self.event)).last().map(|it| it.event);
+            let is_changed = newest > self.journal.max(before);
             if !is_changed {
                 continue;
             }
@@ -356,7 +379,8 @@ impl TreeLog<'_> {
     }
 
     /// `btrfs_recover_log_trees`: names that differ from those of the transaction.
-    fn replay(&self, log: &Log) -> BTreeMap<Place, Option<Ino>> {
+    fn replay(&self) -> BTreeMap<Place, Option<Ino>> {
+        let log = &self.log;
         let mut names = BTreeMap::new();
         for place in &log.gone {
             names.insert(place.clone(), None);

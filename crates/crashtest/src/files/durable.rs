@@ -176,9 +176,7 @@ impl<'a> Walk<'a> {
             return;
         }
         if self.history.rules().logs_files() {
-            // A file without names is not logged.
-            let is_logged = ino.is_none_or(|ino| self.history.has_names(ino, since));
-            for atom in parts.into_iter().filter(|_| is_logged) {
+            for atom in parts {
                 self.settle(atom, since);
             }
             return;

@@ -91,6 +91,11 @@ impl Choice {
         self.journals[history.drive_of(ino) as usize]
     }
 
+    /// The last entry of a drive's journal.
+    pub(crate) fn last_entry(&self, drive: Drive) -> Option<u32> {
+        self.journals[drive as usize]
+    }
+
     /// The last event whose version of a part may be there.
     fn of(&self, atom: Option<u32>) -> Option<u32> {
         atom.and_then(|atom| self.lost.get(&atom).copied()).unwrap_or(self.last)

@@ -66,6 +66,9 @@ impl History for FileHistory {
     fn normalize(&self, state: &mut State) {
         // Findings of a sync matter for the names that its file got later.
         let mut is = Choice::new(self, state);
+        if self.rules().logs_files() {
+            set_ended(self, state, &is);
+        }
         let count = state.lost.len();
         state.lost.retain(|(atom, _)| match self.atom(*atom) {
             Some(Atom::Found(file)) => self.logs().may_find_nothing(*file, is.journal(self, *file)),
@@ -111,6 +114,18 @@ impl History for FileHistory {
 
     fn keys(&self) -> Box<dyn Keys + '_> {
         Box::new(ImageKeys(self))
+    }
+}
+
+/// Journals of a state end where syncs have ended transactions.
+fn set_ended(history: &FileHistory, state: &mut State, is: &Choice) {
+    for drive in 0..history.drives() {
+        let ended = is.last_entry(drive);
+        let newest = history.last_entry(drive, state.at as u32);
+        for part in state.lost.iter_mut().filter(|part| part.0 == drive) {
+            part.1 = ended;
+        }
+        state.lost.retain(|part| part.0 != drive || ended != newest);
     }
 }
 

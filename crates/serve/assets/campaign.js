@@ -1,11 +1,8 @@
 'use strict';
 // The page of a campaign: events of the server in, plots and text out. What comes from cases is text, never markup.
 
-let samples = [];
 let about = null;
-let offset = null; // the campaign's start on this machine's clock, in seconds
 let source = null;
-let isDue = false;
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -19,11 +16,9 @@ const plots = (last) => [
     line('Reached', 'c3', (it) => it.coverage[0]), line('All', 'c4', (it) => it.coverage[1], [6, 4])] }] : []),
 ];
 
-const show = () => {
-  isDue = false;
-  const last = samples[samples.length - 1];
-  if (!last || !about) return;
-  plot(plots(last), samples, samples.map((it) => offset + it.up_s));
+const show = (last) => {
+  if (!about) return;
+  plot(plots(last));
   at('share').value = last.share;
   showTiles([
     [`${sentence(about.cases)} tried`, digits(last.tried)],
@@ -71,7 +66,6 @@ const follow = () => {
   source = new EventSource('/events');
   source.addEventListener('about', (event) => {
     about = JSON.parse(event.data);
-    samples = []; // the server sends all that it has
     at('name').textContent = about.title;
     document.title = `${about.kind}: ${about.title}`;
     at('about').textContent = about.command;
@@ -79,14 +73,7 @@ const follow = () => {
   });
   source.addEventListener('failures', (event) => failures(JSON.parse(event.data)));
   source.addEventListener('coverage', (event) => coverage(JSON.parse(event.data)));
-  source.addEventListener('sample', (event) => {
-    const sample = JSON.parse(event.data);
-    samples.push(sample);
-    samples.splice(0, samples.length - KEPT);
-    offset = Date.now() / 1e3 - sample.up_s; // of the last one that has come
-    if (!isDue) setTimeout(show, 0); // one picture for all that have come together
-    isDue = true;
-  });
+  takeSamples(source, show);
   source.addEventListener('error', () => {
     say('The campaign has ended, or has no room for another page. The page tries again.');
     if (source.readyState === EventSource.CLOSED) setTimeout(follow, 3000);

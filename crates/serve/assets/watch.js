@@ -53,17 +53,11 @@ const plotsOf = (sample) => {
   return plots;
 };
 
-let samples = [];
-let offset = null; // the server's start on this machine's clock, in seconds
 let source = null;
 let drive = 0;
-let isDue = false;
 
-const show = () => {
-  isDue = false;
-  const last = samples[samples.length - 1];
-  if (!last) return;
-  plot(plotsOf(last), samples, samples.map((it) => offset + it.up_s));
+const show = (last) => {
+  plot(plotsOf(last));
   tiles(last);
   power(last.is_on, last.layer !== null);
 };
@@ -129,7 +123,6 @@ const follow = (number) => {
   source = new EventSource(`/drives/${number}/events`);
   source.addEventListener('about', (event) => {
     const about = JSON.parse(event.data);
-    samples = []; // the server sends all that it has
     at('name').textContent = about.names[number];
     document.title = `${about.names[number]}: a served drive`;
     at('about').textContent = `${about.kind} drive, ${bytes(about.capacity_bytes)}`;
@@ -137,14 +130,7 @@ const follow = (number) => {
     at('drives').hidden = about.names.length < 2;
     if (at('said').textContent.startsWith('The server')) say('');
   });
-  source.addEventListener('sample', (event) => {
-    const sample = JSON.parse(event.data);
-    samples.push(sample);
-    samples.splice(0, samples.length - KEPT);
-    offset = Date.now() / 1e3 - sample.up_s; // of the last one that has come
-    if (!isDue) setTimeout(show, 0); // one picture for all that have come together
-    isDue = true;
-  });
+  takeSamples(source, show);
   source.addEventListener('cuts', (event) => cuts(JSON.parse(event.data)));
   source.addEventListener('error', () => {
     at('power').textContent = 'No connection';

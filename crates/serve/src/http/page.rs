@@ -16,6 +16,8 @@ pub(crate) struct Page {
 }
 
 const FRAME: &str = include_str!("../../assets/frame.html");
+/// The section of plots, which stands among a subject's own.
+const PLOTS_SECTION: &str = include_str!("../../assets/plots.html");
 const STYLE: &str = include_str!("../../assets/watch.css");
 const FRAME_SCRIPT: &str = include_str!("../../assets/frame.js");
 /// Of the page of `leyden-wasm`, too.
@@ -26,6 +28,7 @@ const LICENCE: &str = include_str!("../../assets/uplot/LICENSE");
 
 /// Bytes of everything that is not a subject's own.
 const COMMON_MOST: usize = FRAME.len()
+    + PLOTS_SECTION.len()
     + STYLE.len()
     + FRAME_SCRIPT.len()
     + FIGURES.len()
@@ -50,6 +53,7 @@ pub(super) fn reply(page: &Page) -> io::Result<(String, Vec<u8>)> {
         ("@kind@", page.what),
         ("@tools@", page.tools),
         ("@main@", page.main),
+        ("@section-of-plots@", PLOTS_SECTION),
         ("@style@", STYLE),
         ("@plots-style@", PLOTS_STYLE),
         ("@licence@", LICENCE),

@@ -466,6 +466,20 @@ fn work_that_fails_leaves_no_recording() {
     }
 }
 
+#[test]
+fn work_that_bypasses_the_folder_is_told_so() {
+    let Some(bench) = Bench::new() else { return };
+    let elsewhere = bench.test("echo 1 >elsewhere", "true", &["--files"]);
+    let said = text(&elsewhere);
+    assert!(
+        said.contains("the work changed no file in $LEYDEN_MOUNT: nothing can be lost"),
+        "{said}"
+    );
+    std::fs::remove_dir_all(bench.path().join("crash")).unwrap();
+    let there = bench.test("echo 1 >$LEYDEN_MOUNT/there", "true", &["--files"]);
+    assert!(!text(&there).contains("changed no file"), "{}", text(&there));
+}
+
 /// Mounts and child processes end with the process that made them.
 #[test]
 fn nothing_is_left_behind_by_a_kill() {

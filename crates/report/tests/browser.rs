@@ -64,7 +64,7 @@ fn browser() -> Option<&'static str> {
 fn open(browser: &str, page: &Path, (width, height): (u32, u32), what: &[&str]) -> Output {
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
-        .args(["--enable-logging=stderr", "--virtual-time-budget=20000"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=100000"])
         .arg(format!("--window-size={width},{height}"))
         .args(what)
         .arg(format!("file://{}", page.display()))

@@ -24,6 +24,9 @@ use crate::output::progress;
 /// Of work that promises nothing.
 const SILENT: &str = "the work acknowledged nothing: only that its data is consistent can be checked\n  \
     help: let it write a line to the file $LEYDEN_ACK for each promise, or use --ack-lines";
+/// For work that bypasses the folder.
+const ELSEWHERE: &str = "the work changed no file in $LEYDEN_MOUNT: nothing can be lost\n  help: \
+     let it write there; calls on other paths and other mounts are not recorded";
 
 /// Records a run.
 pub(super) fn record(args: &RecordArgs, cancel: &Cancel) -> Result<Session, Failure> {
@@ -89,6 +92,9 @@ fn record_files(
     };
     let bytes = Pool::record_files(&session, &launcher(), &plan, cancel).map_err(unrecorded)?;
     let history = session.files(None).map_err(failure)?;
+    if history.is_unchanged() {
+        warn(ELSEWHERE);
+    }
     if history.acks().is_empty() {
         warn(SILENT);
     }

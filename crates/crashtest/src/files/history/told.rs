@@ -68,6 +68,12 @@ impl FileHistory {
         self.acks.events.partition_point(|&event| (event as usize) < at)
     }
 
+    /// Whether the work left all files as they were.
+    pub fn is_unchanged(&self) -> bool {
+        let work = &self.events[self.begin as usize..];
+        !work.iter().any(|event| matches!(event, Event::Step { .. }))
+    }
+
     /// Writes of the work: when, and bytes of a page each.
     pub fn writes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let is_page = |atom: &u32| matches!(self.atoms[*atom as usize], Atom::Page(..));

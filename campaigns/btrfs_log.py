@@ -38,6 +38,13 @@ def synced(path: Path) -> None:
         os.close(opened)
 
 
+def swapped(one: Path, other: Path) -> None:
+    # renameat2(2): AT_FDCWD, RENAME_EXCHANGE
+    done = ctypes.CDLL(None, use_errno=True).renameat2(-100, bytes(one), -100, bytes(other), 2)
+    if done != 0:
+        raise OSError(ctypes.get_errno(), f"{one} and {other}")
+
+
 CALLS: dict[str, Callable[..., object]] = {
     "put": lambda path, text: path.write_text(text),
     "mkdir": lambda path: path.mkdir(),
@@ -45,7 +52,7 @@ CALLS: dict[str, Callable[..., object]] = {
     "rm": lambda path: path.unlink(),
     "fsync": synced,
 }
-MOVES = {"mv": os.rename, "ln": os.link}
+MOVES: dict[str, Callable[[Path, Path], object]] = {"mv": os.rename, "ln": os.link, "swap": swapped}
 
 
 def call(top: Path, words: list[str]) -> None:
@@ -62,7 +69,7 @@ def made(top: Path, calls: str) -> None:
 
 def left(top: Path) -> str:
     """Folders, and files with their bytes."""
-    paths = sorted(path for path in top.rglob("*"))
+    paths = sorted(top.rglob("*"))
     return " ".join(f"{path.relative_to(top)}/" if path.is_dir() else f"{path.relative_to(top)}={path.read_text()}" for path in paths)
 
 
@@ -129,9 +136,7 @@ def cut(folder: Path, setup: str, calls: str) -> str:
 
     def work() -> str:
         made(top, setup)
-        opened = os.open(top, os.O_RDONLY)
-        ctypes.CDLL(None).syncfs(opened)
-        os.close(opened)
+        run("sync", "-f", str(top))
         made(top, calls)
         run("cp", "--sparse=always", str(image), str(copy))
         return ""

@@ -62,6 +62,7 @@ fn browser() -> Option<&'static str> {
 
 /// Opens a page in a window of this size.
 fn open(browser: &str, page: &Path, (width, height): (u32, u32), what: &[&str]) -> Output {
+    // Virtual time goes on while the chart library is unpacked: a busy machine needs more of it.
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
         .args(["--enable-logging=stderr", "--virtual-time-budget=100000"])

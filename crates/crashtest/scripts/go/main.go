@@ -69,9 +69,9 @@ func work(batches int, isSynced bool) {
 		must(err)
 	}
 	if !isSynced {
-		must(db.close()) // some stores keep in the process what nobody has synced
+		must(db.close()) // some stores keep unsynced batches in the process
 	}
-	os.Exit(0) // as a program that is killed: nothing is closed
+	os.Exit(0) // a synced store is not closed, as if the program were killed
 }
 
 func verdict() (said string) {

@@ -59,9 +59,9 @@ fn work(batches: u32, is_synced: bool) -> Said<()> {
         acks.write_all(format!("ack {number}\n").as_bytes())?;
     }
     if !is_synced {
-        drop(store); // some stores keep in the process what nobody has synced
+        drop(store); // some stores keep unsynced batches in the process
     }
-    exit(0) // as a program that is killed: nothing is closed
+    exit(0) // a synced store is not closed, as if the program were killed
 }
 
 fn verdict() -> Said<String> {

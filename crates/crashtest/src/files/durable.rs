@@ -125,24 +125,22 @@ impl<'a> Walk<'a> {
     fn change(&mut self, atom: u32, event: u32) {
         let before = self.newest.insert(atom, event);
         self.unsettled.entry(atom).or_insert_with(|| vec![before]).push(Some(event));
-        for owner in self.owners(atom) {
+        if let Some(owner) = self.owner(atom) {
             self.parts.entry(owner).or_default().insert(atom);
         }
     }
 
-    /// The files and folders that a part belongs to.
-    fn owners(&self, atom: u32) -> Vec<Ino> {
-        match self.history.atom(atom) {
-            None | Some(Atom::Journal(_)) => Vec::new(),
-            Some(
-                Atom::Name(ino, _)
-                | Atom::Length(ino)
-                | Atom::Page(ino, _)
-                | Atom::Piece(ino, ..)
-                | Atom::Log(ino)
-                | Atom::Found(ino)
-                | Atom::Xattr(ino, _),
-            ) => vec![*ino],
+    /// The file or folder that a part belongs to.
+    fn owner(&self, atom: u32) -> Option<Ino> {
+        match self.history.atom(atom)? {
+            Atom::Journal(_) => None,
+            Atom::Name(ino, _)
+            | Atom::Length(ino)
+            | Atom::Page(ino, _)
+            | Atom::Piece(ino, ..)
+            | Atom::Log(ino)
+            | Atom::Found(ino)
+            | Atom::Xattr(ino, _) => Some(*ino),
         }
     }
 
@@ -206,10 +204,9 @@ impl<'a> Walk<'a> {
         versions.drain(..count - 1);
         if versions.len() == 1 {
             self.unsettled.remove(&atom);
-            for owner in self.owners(atom) {
-                if let Some(parts) = self.parts.get_mut(&owner) {
-                    parts.remove(&atom);
-                }
+            let owner = self.owner(atom);
+            if let Some(parts) = owner.and_then(|owner| self.parts.get_mut(&owner)) {
+                parts.remove(&atom);
             }
         }
         self.history.needs_of(atom, newest)

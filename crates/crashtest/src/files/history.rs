@@ -10,7 +10,7 @@ mod told;
 use self::inodes::Inodes;
 pub(crate) use self::inodes::{Value, Xattrs};
 use self::lengths::Lengths;
-pub(crate) use self::logs::{Change, Happening, Logs, Synced};
+pub(crate) use self::logs::{Change, LogEvent, Logs, Synced};
 pub(crate) use self::pieces::ATOM_BYTES_LEAST;
 use self::pieces::Pages;
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::atom::{Atom, Cell, Ino, Page};
-use super::history::FileHistory;
+use super::history::{Event, FileHistory, Syncs};
 use super::left::Choice;
 use super::step::{Kind, PAGE_BYTES};
 use super::xattrs::xattrs_of;
@@ -131,7 +131,7 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
         let lost = part.versions.iter().enumerate();
         lost.map(|(place, version)| (place > 0).then_some((part.atom, *version))).collect()
     });
-    let under_way = history.log_under_way(cut.at).map(|(atom, _)| atom);
+    let under_way = log_under_way(history, cut.at);
     let last = cut.at.checked_sub(1).map(|last| last as u32);
     journals.into_iter().any(|journal| {
         let choices =
@@ -145,6 +145,13 @@ pub(super) fn allows(history: &FileHistory, cut: &Cut, seen: &SeenFiles) -> bool
                 && question.folder(Ino::ROOT, "")
         })
     })
+}
+
+/// The part of the log that a sync is about to have written.
+fn log_under_way(history: &FileHistory, at: usize) -> Option<u32> {
+    let sync = history.events().get(at)?;
+    let Event::Sync { syncs: Syncs::Whole(ino) | Syncs::Data(ino), .. } = sync else { return None };
+    history.logs().of_file(*ino).map(|(atom, _)| atom)
 }
 
 /// Parts of which each choice is tried. With more of them a folder may be called "not allowed" that is.

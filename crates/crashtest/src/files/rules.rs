@@ -23,7 +23,8 @@
 //! `ext4_xattr_set_handle`). `btrfs`: Linux 6.12, fs/btrfs: a superblock ends a transaction
 //! (`btrfs_commit_transaction`), the end of I/O enters new extents and the length (`btrfs_finish_one_ordered`), and `fsync` writes a
 //! log of one file with its names, new folders above and files whose names it took (`btrfs_log_inode_parent`, `log_conflicting_inodes`),
-//! or ends the transaction; names that logged files get later are written to the log at once (`btrfs_log_new_name`). Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
+//! or ends the transaction; names that logged files get later are written to the log at once (`btrfs_log_new_name`).
+//! Pieces: NVM Express Base 2.0, AWUPF, and ATA: a drive keeps or
 //! loses one logical block as a whole, and no more; Linux 6.12, `xlog_write_iclog` and `journal_submit_commit_record`: the log is
 //! written behind a flush of the drive (`REQ_PREFLUSH`), so that the bytes of what it says are whole.
 

@@ -64,12 +64,12 @@ impl History for FileHistory {
     }
 
     fn normalize(&self, state: &mut State) {
-        // Findings of a sync matter for the names that its file got later.
         let mut is = Choice::new(self, state);
         if self.rules().logs_files() {
             set_ended(self, state, &is);
         }
         let count = state.lost.len();
+        // Findings of a sync matter for the names that its file got later.
         state.lost.retain(|(atom, _)| match self.atom(*atom) {
             Some(Atom::Found(file)) => self.logs().may_find_nothing(*file, is.journal(self, *file)),
             _ => true,

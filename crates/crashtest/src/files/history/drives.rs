@@ -1,6 +1,6 @@
 //! Drives of a history: each is a folder of the top, with a journal of its own, and all share one order of events.
 
-use super::{Atom, Drive, Event, FileHistory, Ino, Syncs};
+use super::{Atom, Drive, Event, FileHistory, Ino};
 use crate::files::step::{Effect, Step};
 
 impl FileHistory {
@@ -48,18 +48,6 @@ impl FileHistory {
             matches!(step, Event::Step { is_entry: true, drive: of, .. } if *of == drive)
         };
         (0..before).rev().find(is_entry)
-    }
-
-    /// The log that a sync is about to have written: its part, and its event.
-    pub(crate) fn log_under_way(&self, at: usize) -> Option<(u32, u32)> {
-        let Event::Sync { syncs: Syncs::Whole(ino) | Syncs::Data(ino), .. } =
-            self.events.get(at)?
-        else {
-            return None;
-        };
-        let (atom, logs) = self.logs.of_file(*ino)?;
-        let count = logs.partition_point(|log| (*log as usize) < at);
-        Some((atom, *logs[..count].last()?))
     }
 
     /// The drive of a step. New files are on the drive of their folder; they have the next number.

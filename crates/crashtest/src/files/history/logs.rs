@@ -1,6 +1,6 @@
 //! Calls on names and syncs, in order, for file systems whose `fsync` writes a log of files beside their transactions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Atom, Drive, Ino, Name};
 
@@ -25,18 +25,19 @@ pub(crate) struct Synced {
     pub(crate) before: Option<u32>,
 }
 
-/// Something that a log of files depends on.
+/// An event that a log of files depends on.
 #[derive(Clone, Debug)]
-pub(crate) enum Happening {
+pub(crate) enum LogEvent {
     /// A call on names.
-    Call(Vec<Change>),
+    Names(Vec<Change>),
     Sync(Synced),
 }
 
 /// Contents that logs may have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
-    happenings: BTreeMap<Drive, Vec<(u32, Happening)>>,
+    /// The events of each drive, in order.
+    events: BTreeMap<Drive, Vec<(u32, LogEvent)>>,
     /// The call that gave each its first name.
     first: BTreeMap<Ino, u32>,
     /// The last entry that changed each.
@@ -44,7 +45,7 @@ pub(crate) struct Logs {
     /// Files with bytes that no sync has seen, and the entry before the last of them.
     written: BTreeMap<Ino, Option<u32>>,
     /// Files whose last sync may have found nothing that a transaction did not have.
-    unsure: BTreeMap<Ino, Option<u32>>,
+    unsure: BTreeSet<Ino>,
     /// Logs of each file: their part, and their events.
     of_files: BTreeMap<Ino, (u32, Vec<u32>)>,
     /// Parts that say whether a sync found something.
@@ -73,7 +74,7 @@ impl Logs {
         let mut atoms = Vec::new();
         for ino in changes.iter().flat_map(|change| [change.held, change.holds]).flatten() {
             self.first.entry(ino).or_insert(event);
-            if self.unsure.contains_key(&ino) && !self.found.contains_key(&ino) {
+            if self.unsure.contains(&ino) && !self.found.contains_key(&ino) {
                 let atom = parts.len() as u32;
                 parts.push(Atom::Found(ino));
                 self.found.insert(ino, (atom, event));
@@ -81,7 +82,7 @@ impl Logs {
             }
         }
         if !changes.is_empty() {
-            self.happenings.entry(drive).or_default().push((event, Happening::Call(changes)));
+            self.events.entry(drive).or_default().push((event, LogEvent::Names(changes)));
         }
         atoms
     }
@@ -103,8 +104,8 @@ impl Logs {
         let entry = self.entries.get(&ino).copied();
         let is_written = written.is_some();
         let synced = Synced { ino, entry, is_written, before: written.flatten() };
-        self.happenings.entry(drive).or_default().push((event, Happening::Sync(synced)));
-        self.unsure.extend(written.map(|entry| (ino, entry)));
+        self.events.entry(drive).or_default().push((event, LogEvent::Sync(synced)));
+        self.unsure.extend(is_written.then_some(ino));
     }
 
     /// Calls and syncs of a drive behind event `after`, and no later than event `last`.
@@ -113,8 +114,8 @@ impl Logs {
         drive: Drive,
         after: Option<u32>,
         last: u32,
-    ) -> &[(u32, Happening)] {
-        let all = self.happenings.get(&drive).map_or(&[][..], Vec::as_slice);
+    ) -> &[(u32, LogEvent)] {
+        let all = self.events.get(&drive).map_or(&[][..], Vec::as_slice);
         let first = all.partition_point(|(event, _)| Some(*event) <= after);
         let count = all[first..].partition_point(|(event, _)| *event <= last);
         &all[first..first + count]

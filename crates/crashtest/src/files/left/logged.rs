@@ -60,7 +60,7 @@ impl Choice {
             };
             match replayed(history, (drive, journal), (from, sync), &found) {
                 Replayed::Names(names) => return names,
-                // The sync that was under way has not.
+                // The sync under way at the cut has not ended it.
                 Replayed::Committed(at) if Some(at) > self.last => sync = at - 1,
                 Replayed::Committed(at) => {
                     self.journals[drive as usize] = history.last_entry(drive, at);

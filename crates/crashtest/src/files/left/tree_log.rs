@@ -1,12 +1,13 @@
-//! Names that the log of Btrfs has behind the last transaction: the calls and syncs once more, as Linux keeps its tree log by them
-//! (fs/btrfs/tree-log.c), and the log's replay.
+//! Names in the log of Btrfs behind the last transaction. Calls and syncs change the log as in Linux 6.18
+//! (fs/btrfs/tree-log.c); its replay gives the names.
 //!
-//! Each rule was seen on a real Btrfs: `campaigns/btrfs_log.py`, and its works in `test/btrfs.txt`.
+//! Seen on a real Btrfs by `campaigns/btrfs_log.py`: the works of `test/btrfs.txt`. Linux had no inodes of new entries in the log
+//! that a new name wrote (`logging_new_name` in `log_new_dir_dentries`) before that was mended; those kernels are not covered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Drive, FileHistory, Ino, Name};
-use crate::files::history::{Change, Happening, Synced};
+use crate::files::history::{Change, LogEvent, Synced};
 use crate::files::step::Kind;
 
 /// A name in a folder.
@@ -93,20 +94,16 @@ impl<'a> TreeLog<'a> {
         }
     }
 
-    fn run(
-        &mut self,
-        all: &[(u32, Happening)],
-        found: &dyn Fn(Ino) -> bool,
-    ) -> Result<(), Commits> {
-        for (event, happening) in all {
+    fn run(&mut self, all: &[(u32, LogEvent)], found: &dyn Fn(Ino) -> bool) -> Result<(), Commits> {
+        for (event, what) in all {
             self.event = *event;
-            match happening {
-                Happening::Call(changes) => self.call(changes),
-                Happening::Sync(synced) if self.finds(synced, found) => {
+            match what {
+                LogEvent::Names(changes) => self.call(changes),
+                LogEvent::Sync(synced) if self.finds(synced, found) => {
                     self.sync(synced.ino)?;
                     self.written = Some(*event);
                 }
-                Happening::Sync(_) => {}
+                LogEvent::Sync(_) => {}
             }
         }
         Ok(())
@@ -217,7 +214,7 @@ impl<'a> TreeLog<'a> {
         self.log.entries.remove(place);
     }
 
-    /// `btrfs_rename` and `btrfs_rename_exchange`: what gets which name, and what had one of them before.
+    /// `btrfs_rename` and `btrfs_rename_exchange`: the files that move, and the one that loses its name to another.
     fn rename(&mut self, moves: &[(Ino, Place, Place)], over: Option<Ino>) {
         for (ino, from, to) in moves {
             if from.0 != to.0 {
@@ -242,7 +239,7 @@ impl<'a> TreeLog<'a> {
         }
     }
 
-    /// `btrfs_log_new_name`: what the log has gets its new names there at once.
+    /// `btrfs_log_new_name`: files in the log get their new names there at once.
     fn log_new_name(&mut self, ino: Ino, from: Option<&Place>) {
         if !self.is_folder(ino) {
             self.unlinked.insert(ino);
@@ -255,29 +252,40 @@ impl<'a> TreeLog<'a> {
             self.log.entries.remove(from);
             self.log.gone.insert(from.clone());
         }
-        self.log_names(ino);
-        if self.log_around(ino) == Err(Commits) {
-            self.must_commit = true;
-        }
+        let logged = self.log_names(ino).and_then(|()| self.log_around(ino));
+        self.must_commit |= logged == Err(Commits);
     }
 
-    /// `btrfs_log_inode` with `LOG_INODE_EXISTS`, and `log_conflicting_inodes`: the names of something, and of what had one of them in
-    /// the transaction.
-    fn log_names(&mut self, ino: Ino) {
+    /// `btrfs_log_inode` with `LOG_INODE_EXISTS`, and `log_conflicting_inodes`: the names of something, and of the holders of these
+    /// names in the transaction. If such a folder was removed, the one above is logged; if files left it, the transaction ends.
+    fn log_names(&mut self, ino: Ino) -> Result<(), Commits> {
         let mut all = vec![ino];
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut left) = (BTreeSet::new(), BTreeSet::new());
         while let Some(ino) = all.pop() {
             if !seen.insert(ino) {
                 continue;
             }
             let names = self.names_of(ino);
             for place in &names {
-                let other = self.before(place).filter(|other| *other != ino);
-                let is_left = |other: &Ino| !self.has(*other) && !self.names_of(*other).is_empty();
-                all.extend(other.filter(is_left));
+                let Some(other) = self.before(place).filter(|other| *other != ino) else {
+                    continue;
+                };
+                if self.names_of(other).is_empty() {
+                    left.extend(self.is_folder(other).then_some(place.0));
+                } else if !self.has(other) {
+                    if self.is_folder(other) && self.unlinked.contains(&other) {
+                        return Err(Commits);
+                    }
+                    all.push(other);
+                }
             }
             self.log.names.insert(ino, names);
         }
+        for folder in left {
+            let new = self.log_whole(folder)?;
+            self.log_new(new)?;
+        }
+        Ok(())
     }
 
     /// `btrfs_log_inode` with `LOG_INODE_ALL`. Returns new entries of a folder.
@@ -286,7 +294,7 @@ impl<'a> TreeLog<'a> {
             return Err(Commits);
         }
         if !self.has(ino) {
-            self.log_names(ino);
+            self.log_names(ino)?;
         }
         let before = self.logged.insert(ino, self.event);
         let mut new = Vec::new();
@@ -319,7 +327,7 @@ impl<'a> TreeLog<'a> {
             if self.is_folder(ino) {
                 new.extend(self.log_whole(ino)?);
             } else {
-                self.log_names(ino);
+                self.log_names(ino)?;
             }
         }
         Ok(())
@@ -344,8 +352,7 @@ impl<'a> TreeLog<'a> {
         if is_unlinked {
             self.log_all_parents(ino)?;
         }
-        self.log_new_ancestors(ino);
-        Ok(())
+        self.log_new_ancestors(ino)
     }
 
     /// `btrfs_log_all_parents`: the folders in which the transaction has it.
@@ -363,19 +370,20 @@ impl<'a> TreeLog<'a> {
     }
 
     /// `log_all_new_ancestors`
-    fn log_new_ancestors(&mut self, ino: Ino) {
+    fn log_new_ancestors(&mut self, ino: Ino) -> Result<(), Commits> {
         let mut all = vec![ino];
         let mut seen = BTreeSet::new();
         while let Some(ino) = all.pop() {
             for (folder, _) in self.names_of(ino) {
                 if seen.insert(folder) {
                     if self.is_new(folder) && !self.has(folder) {
-                        self.log_names(folder);
+                        self.log_names(folder)?;
                     }
                     all.push(folder);
                 }
             }
         }
+        Ok(())
     }
 
     /// `btrfs_recover_log_trees`: names that differ from those of the transaction.

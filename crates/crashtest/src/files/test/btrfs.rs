@@ -1,8 +1,8 @@
 //! Worked examples of the rules of Btrfs: each shows a state that is there, or is not, by one rule.
 
-use super::tests::{put, set, shown};
 use std::collections::BTreeSet;
 
+use super::tests::{put, set, shown};
 use super::*;
 use crate::files::OpenOptions;
 use crate::files::Persistence::{Btrfs, Ext4, Posix, Xfs};
@@ -154,6 +154,7 @@ fn perform(fs: &Fs, calls: &str) {
             ["rmdir", path] => fs.remove_dir(path).unwrap(),
             ["rm", path] => fs.remove_file(path).unwrap(),
             ["mv", from, to] => fs.rename(from, to).unwrap(),
+            ["swap", one, other] => fs.exchange(one, other).unwrap(),
             ["ln", file, link] => fs.hard_link(file, link).unwrap(),
             ["fsync", path] if fs.metadata(path).unwrap().is_dir() => fs.sync_dir(path).unwrap(),
             ["fsync", path] => fs.open(path).unwrap().sync_all().unwrap(),

@@ -70,8 +70,12 @@ impl FileHistory {
 
     /// Whether the work left all files as they were.
     pub fn is_unchanged(&self) -> bool {
-        let work = &self.events[self.begin as usize..];
-        !work.iter().any(|event| matches!(event, Event::Step { .. }))
+        let is_log = |atom: &u32| matches!(self.atoms[*atom as usize], Atom::Log(_));
+        let changes = |event: &Event| match event {
+            Event::Step { atoms, is_entry, .. } => *is_entry || !atoms.iter().all(is_log),
+            Event::Sync { .. } | Event::Acknowledged => false,
+        };
+        !self.events[self.begin as usize..].iter().any(changes)
     }
 
     /// Writes of the work: when, and bytes of a page each.

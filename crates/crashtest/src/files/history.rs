@@ -20,6 +20,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::atom::{Atom, Cell, Drive, Ino, Length, Name, Page, Version};
+use super::by_ino::ByIno;
 use super::rules::Persistence;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
 use crate::store::{Store, key_of};
@@ -124,7 +125,7 @@ impl FileHistory {
             inodes: Inodes::new(),
             names: BTreeMap::new(),
             name_keys: BTreeMap::new(),
-            lengths: Lengths::default(),
+            lengths: Lengths::new(),
             pages: Pages::new(),
             has_moved_folders: false,
             growth: Growth { last_entry: vec![None], ..Growth::default() },
@@ -180,14 +181,14 @@ impl FileHistory {
         self.inodes.kinds.keys().next_back().expect("there is a root").0 + 1
     }
     pub(crate) fn has(&self, ino: Ino) -> bool {
-        self.inodes.kinds.contains_key(&ino)
+        self.inodes.kinds.get(ino).is_some()
     }
     /// Every name that a file or folder has ever had.
     pub(crate) fn places(&self, ino: Ino) -> impl Iterator<Item = &(Ino, Name)> {
         self.inodes.places.get(&ino).into_iter().flatten()
     }
     pub(crate) fn kind(&self, ino: Ino) -> Kind {
-        self.inodes.kinds[&ino]
+        self.inodes.kinds[ino]
     }
     pub(crate) fn target(&self, link: Ino) -> Option<Arc<str>> {
         self.inodes.targets.get(&link).cloned()
@@ -214,7 +215,7 @@ impl FileHistory {
         &self.logs
     }
     pub(crate) fn pages(&self, file: Ino) -> Option<&BTreeMap<u32, Cell<Page>>> {
-        self.pages.of_files.get(&file)
+        self.pages.of_files.get(file)
     }
 
     /// Whether a file or folder has a name before event `end`.
@@ -230,7 +231,7 @@ impl FileHistory {
     pub(crate) fn needs_of(&self, atom: u32, event: u32) -> Option<u32> {
         match &self.atoms[atom as usize] {
             Atom::Page(file, page) => {
-                let cell = &self.pages.of_files[file][page];
+                let cell = &self.pages.of_files[*file][page];
                 let version = version_of(cell, event)?;
                 version.needs.max(version.value.end_needs)
             }
@@ -249,7 +250,9 @@ impl FileHistory {
             Atom::Length(file) => {
                 self.length(*file).is_some_and(|cell| version_of(cell, event).is_some())
             }
-            Atom::Page(file, page) => version_of(&self.pages.of_files[file][page], event).is_some(),
+            Atom::Page(file, page) => {
+                version_of(&self.pages.of_files[*file][page], event).is_some()
+            }
             Atom::Found(file) => self.logs.found(*file).is_some_and(|(_, call)| call == event),
             Atom::Log(file) => {
                 self.logs.of_file(*file).is_some_and(|(_, logs)| logs.binary_search(&event).is_ok())
@@ -279,7 +282,7 @@ impl FileHistory {
         for effect in step {
             match effect {
                 Effect::Born { ino, kind } => {
-                    self.inodes.kinds.insert(ino, kind);
+                    self.inodes.kinds.get_or_insert_with(ino, || kind);
                     touches.push((ino, true));
                     is_entry = true;
                 }
@@ -427,7 +430,7 @@ impl FileHistory {
         let end = length.min((u64::from(page) + 1) * PAGE_BYTES);
         let value = Page { content: self.store.put(bytes), end, end_needs, block };
         let next = self.atoms.len() as u32;
-        let cells = self.pages.of_files.entry(file).or_default();
+        let cells = self.pages.of_files.get_or_insert_with(file, BTreeMap::new);
         let cell =
             cells.entry(page).or_insert_with(|| Cell { atom: Some(next), versions: Vec::new() });
         if cell.atom == Some(next) {

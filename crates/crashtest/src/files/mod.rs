@@ -9,6 +9,7 @@
 
 mod atom;
 mod bed;
+mod by_ino;
 mod calls;
 mod durable;
 mod file;

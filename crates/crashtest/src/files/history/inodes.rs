@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Atom, Cell, Drive, Ino, Kind, Name, Version, key_of};
+use super::{Atom, ByIno, Cell, Drive, Ino, Kind, Name, Version, key_of};
 
 /// The extended attributes that a file or folder has ever had.
 pub(crate) type Xattrs = BTreeMap<Name, Cell<Option<Value>>>;
@@ -19,7 +19,7 @@ pub(crate) struct Value {
 /// Files, folders and symbolic links.
 #[derive(Clone, Debug)]
 pub(super) struct Inodes {
-    pub(super) kinds: BTreeMap<Ino, Kind>,
+    pub(super) kinds: ByIno<Kind>,
     /// Drives of files and folders, by number; empty if there is one drive.
     pub(super) drives: Vec<Drive>,
     /// Where symbolic links lead.
@@ -32,8 +32,10 @@ pub(super) struct Inodes {
 impl Inodes {
     /// The top alone.
     pub(super) fn new() -> Self {
+        let mut kinds = ByIno::new();
+        kinds.get_or_insert_with(Ino::ROOT, || Kind::Folder);
         Self {
-            kinds: BTreeMap::from([(Ino::ROOT, Kind::Folder)]),
+            kinds,
             drives: Vec::new(),
             targets: BTreeMap::new(),
             places: BTreeMap::new(),

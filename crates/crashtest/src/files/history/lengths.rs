@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::{Atom, Cell, Ino, Length, Version, version_of};
+use super::{Atom, ByIno, Cell, Ino, Length, Version, version_of};
 
 /// The lengths that files have ever had.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lengths {
-    cells: BTreeMap<Ino, Cell<Length>>,
+    cells: ByIno<Cell<Length>>,
     /// Lengths that were set to less, by file.
     cuts: BTreeMap<Ino, Vec<(u32, u64)>>,
     /// Entries of the journal that hold the length that a file had then.
@@ -15,13 +15,17 @@ pub(crate) struct Lengths {
 }
 
 impl Lengths {
+    pub(super) const fn new() -> Self {
+        Self { cells: ByIno::new(), cuts: BTreeMap::new(), brought: BTreeMap::new() }
+    }
+
     pub(crate) fn of(&self, file: Ino) -> Option<&Cell<Length>> {
-        self.cells.get(&file)
+        self.cells.get(file)
     }
 
     /// All files that ever had a length.
     pub(super) fn files(&self) -> impl Iterator<Item = Ino> + '_ {
-        self.cells.keys().copied()
+        self.cells.keys()
     }
 
     /// The event of the first change of a file's length after event `floor`, and the length that the file had at `floor`.
@@ -76,7 +80,7 @@ impl Lengths {
         }
         let next = parts.len() as u32;
         let new = || Cell { atom: Some(next), versions: Vec::new() };
-        let cell = self.cells.entry(file).or_insert_with(new);
+        let cell = self.cells.get_or_insert_with(file, new);
         if cell.atom == Some(next) {
             parts.push(Atom::Length(file));
         }

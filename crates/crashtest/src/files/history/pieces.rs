@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Atom, Cell, Drive, Event, FileHistory, Ino, Page, Syncs, Version};
+use super::{Atom, ByIno, Cell, Drive, Event, FileHistory, Ino, Page, Syncs, Version};
 use crate::error::CrashError;
 use crate::files::step::PAGE_BYTES;
 
 /// Pages of files, and their pieces.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
-    pub(super) of_files: BTreeMap<Ino, BTreeMap<u32, Cell<Page>>>,
+    pub(super) of_files: ByIno<BTreeMap<u32, Cell<Page>>>,
     /// Bytes that a drive keeps or loses as a whole: a page, or a piece of one.
     pub(super) atom_bytes: u32,
     /// The pieces of each page that differ between its versions. The events are the page's.
@@ -21,7 +21,7 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) const fn new() -> Self {
         Self {
-            of_files: BTreeMap::new(),
+            of_files: ByIno::new(),
             atom_bytes: PAGE_BYTES as u32,
             pieces: BTreeMap::new(),
             failed: Vec::new(),
@@ -31,7 +31,7 @@ impl Pages {
     /// The zeroes behind a shorter end, which the step before has written, are entered with that end.
     pub(super) fn enter_last(&mut self, file: Ino, bytes: u64, event: u32) {
         let page = (bytes / PAGE_BYTES) as u32;
-        let cell = self.of_files.get_mut(&file).and_then(|pages| pages.get_mut(&page));
+        let cell = self.of_files.get_mut(file).and_then(|pages| pages.get_mut(&page));
         let last = cell.and_then(|cell| cell.versions.last_mut());
         if let Some(last) = last.filter(|last| last.event + 1 == event) {
             last.needs = Some(event);
@@ -134,7 +134,7 @@ impl FileHistory {
             return Vec::new();
         }
         let last =
-            self.pages.of_files.get(&file).and_then(|pages| pages.get(&page)?.versions.last());
+            self.pages.of_files.get(file).and_then(|pages| pages.get(&page)?.versions.last());
         let old = last.map(|version| self.store.bytes(version.value.content));
         let page_end = (u64::from(page) + 1) * PAGE_BYTES;
         let is_cut =

@@ -106,8 +106,8 @@ def in_go(engine: str, name: str, work: str, promise: str) -> Setting:
 
 def in_rust(engine: str, name: str, work: str, promise: str) -> Setting:
     folder = f"{SCRIPTS}/{engine}"
-    build = f"cp {SCRIPTS}/rust/main.rs {folder}/store.rs . && cp {folder}/manifest.toml Cargo.toml && cargo build --quiet"
-    program = "./target/debug/store"
+    build = f"cp {SCRIPTS}/rust/main.rs {folder}/store.rs . && cp {folder}/manifest.toml Cargo.toml && cargo build --release --quiet"
+    program = "./target/release/store"
     return Setting(engine, name, f"{program} setup", f"{program} {work}", f"exec {program} check",
                    build=f"{build} --target-dir target", promise=promise)
 

@@ -57,7 +57,8 @@ macro_rules! script {
 }
 
 const GO_BUILD: &str = "go mod tidy && go build -o store .";
-const CARGO_BUILD: &str = "cargo build --quiet --target-dir target";
+/// As its users run it: in a debug build a store stops at assertions where it recovers otherwise.
+const CARGO_BUILD: &str = "cargo build --release --quiet --target-dir target";
 /// The package is put beside the script if it is not installed.
 const DUCKDB_BUILD: &str = "python3 -c 'import duckdb' 2>/dev/null || python3 -m pip install --quiet --target . duckdb==2.0.1";
 
@@ -136,7 +137,7 @@ pub const KITS: &[Kit] = &[
             ("Cargo.toml", script!("fjall/manifest.toml")),
         ],
         build: Some(CARGO_BUILD),
-        program: "./target/debug/store",
+        program: "./target/release/store",
         work: "work 200",
         needs: &["cargo"],
         ..KIT
@@ -238,7 +239,7 @@ pub const KITS: &[Kit] = &[
             ("Cargo.toml", script!("redb/manifest.toml")),
         ],
         build: Some(CARGO_BUILD),
-        program: "./target/debug/store",
+        program: "./target/release/store",
         work: "work 100",
         needs: &["cargo"],
         ..KIT
@@ -271,7 +272,7 @@ pub const KITS: &[Kit] = &[
             ("Cargo.toml", script!("sled/manifest.toml")),
         ],
         build: Some(CARGO_BUILD),
-        program: "./target/debug/store",
+        program: "./target/release/store",
         work: "work 100",
         needs: &["cargo"],
         ..KIT

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::error::CrashError;
 use crate::own_program::OwnProgram;
+use crate::rights::may_mount;
 use crate::session::Session;
 use crate::test_bed::Access;
 
@@ -25,8 +26,8 @@ impl Launcher {
         access: Access,
     ) -> Result<(Command, Option<OwnProgram>), CrashError> {
         let mut command = Command::new("unshare");
-        if access != Access::Mounts && !nix::unistd::geteuid().is_root() {
-            // Without root a namespace of users gives the right to make the others.
+        if access != Access::Mounts && !may_mount() {
+            // Without this right a namespace of users gives the right to make the others.
             command.args(["--user", "--map-root-user"]);
         }
         // Mounts and processes in the namespace end with its first process, however that ends. A

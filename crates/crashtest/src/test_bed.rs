@@ -10,6 +10,7 @@ use crate::error::CrashError;
 use crate::history::History;
 use crate::locate::Place;
 use crate::processes::Processes;
+use crate::rights::may_mount;
 use crate::session::Plan;
 use crate::state::State;
 use crate::timeline::Timeline;
@@ -38,8 +39,7 @@ impl Access {
 
     /// The same, of a drive.
     pub fn of_drive(is_extracted: bool) -> Self {
-        let is_root = nix::unistd::geteuid().is_root();
-        if is_extracted || !is_root { Self::Extracts } else { Self::Mounts }
+        if is_extracted || !may_mount() { Self::Extracts } else { Self::Mounts }
     }
 }
 

@@ -14,9 +14,11 @@ mod store;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write as _;
+use std::panic::{self, PanicHookInfo};
 use std::path::PathBuf;
 use std::process::exit;
-use std::{env, fs, io, panic};
+use std::sync::Mutex;
+use std::{env, fs, io};
 
 use store::Store;
 
@@ -83,11 +85,29 @@ fn verdict() -> Said<String> {
     Ok("ok".to_owned())
 }
 
+/// The words of the first panic of this state.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps what a panic says, and where it was.
+fn keep(info: &PanicHookInfo<'_>) {
+    let place =
+        info.location().map(|it| format!("{}:{}", it.file(), it.line())).unwrap_or_default();
+    // The folder of the crates differs from machine to machine.
+    let place = place
+        .split_once("/registry/src/")
+        .and_then(|(_, rest)| rest.split_once('/'))
+        .map_or(&*place, |(_, it)| it);
+    let said = info.payload_as_str().unwrap_or_default();
+    PANIC.lock().expect("no panic here").get_or_insert(format!("panics at {place}: {said}"));
+}
+
 fn check() {
+    // Some stores trust their files, and panic.
+    panic::set_hook(Box::new(keep));
     for _ in io::stdin().lines() {
-        // Some stores trust their files, and panic.
         let said = panic::catch_unwind(verdict);
-        let said = said.unwrap_or_else(|_| Err("a panic".into()));
+        let panicked = PANIC.lock().expect("no panic here").take();
+        let said = said.unwrap_or_else(|_| Err(panicked.unwrap_or_default().into()));
         println!("{}", said.unwrap_or_else(|error| error.to_string()).replace('\n', "; "));
     }
 }

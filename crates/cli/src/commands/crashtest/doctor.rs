@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use leyden_crashtest::{Access, NO_FS};
+use leyden_crashtest::{Access, NO_FS, may_mount};
 
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -67,7 +67,7 @@ fn needs(fs: &str, access: Access, purpose: Purpose) -> Vec<Need> {
     if purpose == Purpose::Record && fs != NO_FS {
         needs.push(Need::of(
             "root",
-            is_root(),
+            may_mount(),
             "mounting takes root: use sudo, or a container with CAP_SYS_ADMIN; recordings of ext4 and raw devices are \
              run without",
         ));
@@ -113,7 +113,8 @@ fn in_namespaces() -> Need {
     Need::of(
         "namespaces",
         namespaces(),
-        "the container needs CAP_SYS_ADMIN, and a profile that allows unshare(2); without root, namespaces of users",
+        "give a container of Docker --security-opt seccomp=unconfined --security-opt systempaths=unconfined, one of Podman \
+         --security-opt unmask=ALL; elsewhere allow namespaces of users",
     )
 }
 
@@ -153,14 +154,10 @@ fn e2fsprogs(fs: &str) -> Vec<Need> {
 
 fn namespaces() -> bool {
     let mut args = vec!["--mount", "--pid", "--fork", "--mount-proc", "true"];
-    if !is_root() {
+    if !may_mount() {
         args.splice(0..0, ["--user", "--map-root-user"]);
     }
     ends_well("unshare", &args)
-}
-
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0)
 }
 
 fn is_program(name: &str) -> bool {

@@ -67,7 +67,7 @@ impl RandomAccess for Input {
 
 impl InFolder {
     /// A file that is written, which may be new.
-    fn output(&self, options: &OpenOptions, path: &Path) -> Result<Box<dyn Write>> {
+    fn output(&self, options: OpenOptions, path: &Path) -> Result<Box<dyn Write>> {
         let file = options.create(true).open(&self.fs, path)?;
         self.sync_parent(path)?;
         Ok(Box::new(Output { file, flush: self.flush }))
@@ -91,11 +91,11 @@ impl Env for InFolder {
     }
 
     fn open_writable_file(&self, path: &Path) -> Result<Box<dyn Write>> {
-        self.output(&OpenOptions::new().write(true).truncate(true), path)
+        self.output(OpenOptions::new().write(true).truncate(true), path)
     }
 
     fn open_appendable_file(&self, path: &Path) -> Result<Box<dyn Write>> {
-        self.output(&OpenOptions::new().append(true), path)
+        self.output(OpenOptions::new().append(true), path)
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {

@@ -154,8 +154,11 @@
 
   // --- charts -----------------------------------------------------------------------------------
 
-  // Charts are drawn as they come near the window: those far below it cost nothing before they are looked at.
+  // Charts in the window are drawn at once, and those near it when the browser is idle: the first screen waits for
+  // neither these nor the library. Those far below cost nothing before they are looked at.
   const NEAR = "500px 0px";
+  const LATEST_MS = 200; // of a browser that is never idle, as while the reader scrolls
+  const whenIdle = (work) => (window.requestIdleCallback ? requestIdleCallback(work, { timeout: LATEST_MS }) : setTimeout(work, 0));
   // The height of an axis and its title, below the plot; SVG takes the rest from the specification.
   const AXIS = 52;
   const waiting = new Set();
@@ -164,6 +167,7 @@
     if (!waiting.delete(place)) return;
     const chart = data.charts[place.dataset.figure];
     try {
+      evaluateLibrary();
       const view = chartView(figures.fullSpec(data, chart), { config: CONFIG, container: place });
       view.run(); // and not later: before a page is printed nothing waits
       chart.view = view;
@@ -180,7 +184,7 @@
     [...waiting].forEach(draw);
   }
 
-  // Keeps the room of each chart, and draws it when it comes near. The page is drawn once the charts near the window are.
+  // Keeps the room of each chart, and draws it when it comes near. The page is drawn once the charts in the window are.
   function drawNear(places) {
     for (const place of places) {
       waiting.add(place);
@@ -193,12 +197,15 @@
       return done();
     }
     const observer = new IntersectionObserver((entries) => {
-      for (const { target, isIntersecting } of entries) {
+      const near = [];
+      for (const { target, isIntersecting, boundingClientRect: { top, bottom } } of entries) {
         if (!isIntersecting) continue;
         observer.unobserve(target);
-        draw(target);
+        if (top < innerHeight && bottom > 0) draw(target);
+        else near.push(target);
       }
       done();
+      if (near.length) whenIdle(() => near.forEach(draw)); // together: one layout
     }, { rootMargin: NEAR });
     places.forEach((place) => observer.observe(place));
   }
@@ -227,6 +234,7 @@
 
   // A picture for paper: light, with legend, title and caption, as wide as was asked for.
   async function save(id) {
+    evaluateLibrary();
     const chart = data.charts[id];
     const asked = figures.options({
       millimetres: Number(document.getElementById("paper-width").value),
@@ -319,21 +327,29 @@
   copyButtons();
   saveButtons();
   printing();
-  // The chart library is packed to less than half of its size.
-  async function library() {
+  // The chart library is packed to less than half of its size. Evaluation takes longer than unpacking, so that
+  // waits for the first chart.
+  let library = "";
+  async function unpackLibrary() {
     const packed = atob(document.getElementById("vega").textContent.trim());
     const bytes = new Uint8Array(packed.length);
     for (let i = 0; i < bytes.length; i += 1) bytes[i] = packed.charCodeAt(i); // `from` with a function takes 20 times as long
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    library = await new Response(stream).text();
+  }
+
+  function evaluateLibrary() {
+    if (!library) return;
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = library;
+    library = "";
     document.head.append(script);
   }
 
   (async () => {
     const places = [...document.querySelectorAll(".chart")];
     try {
-      if (places.length) await library();
+      if (places.length) await unpackLibrary();
     } catch (error) {
       console.error("chart library", error);
     }

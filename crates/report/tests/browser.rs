@@ -16,18 +16,29 @@ use samples::Sample;
 /// Names that Chromium goes by.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// Looks at the page once the charts near the window are drawn, then has it draw all of them as for print, and writes what
-/// it finds into attributes of the root element.
+/// Looks at the page at the moment that the charts in the window are drawn, then when those near it are, then has it draw
+/// all of them as for print, and writes what it finds into attributes of the root element.
+///
+/// Virtual time runs out while the library is unpacked on another thread: until the end a timer takes real time, too.
 const PROBE: &str = r#"
 <script>
 const root = document.documentElement;
 const pause = () => new Promise((done) => setTimeout(done, 200));
-const wait = setInterval(async () => {
-  if (!("drawn" in root.dataset)) return;
-  clearInterval(wait);
+const timer = setInterval(() => Array.from({ length: 4000 }, Math.random), 10);
+const isBare = (chart) => !chart.querySelector("svg path[d]");
+const isShown = (chart) => {
+  const { top, bottom } = chart.getBoundingClientRect();
+  return top < innerHeight && bottom > 0;
+};
+new MutationObserver(async (_, observer) => {
+  observer.disconnect();
   const charts = [...document.querySelectorAll(".chart")];
-  const isBare = (chart) => !chart.querySelector("svg path[d]");
   root.dataset.charts = charts.length;
+  for (let turn = 0; turn < 100; turn += 1) await null; // a view draws when all that waits in this task has run
+  root.dataset.missing = charts.filter((chart) => isShown(chart) && isBare(chart)).length;
+  root.dataset.early = charts.filter((chart) => !isShown(chart) && !isBare(chart)).length;
+  await pause();
+  await pause();
   root.dataset.late = charts.filter(isBare).length;
   // A name that is clicked before its chart is drawn.
   const late = charts.filter(isBare).map((c) => c.closest("figure")).findLast((f) => f.querySelectorAll(".key").length > 1);
@@ -49,7 +60,8 @@ const wait = setInterval(async () => {
   key.click();
   await pause();
   root.dataset.lines = [without, all, lines()].join(" ");
-}, 50);
+  clearInterval(timer);
+}).observe(root, { attributeFilter: ["data-drawn"] });
 </script>
 "#;
 
@@ -62,7 +74,6 @@ fn browser() -> Option<&'static str> {
 
 /// Opens a page in a window of this size.
 fn open(browser: &str, page: &Path, (width, height): (u32, u32), what: &[&str]) -> Output {
-    // Virtual time goes on while the chart library is unpacked: a busy machine needs more of it.
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
         .args(["--enable-logging=stderr", "--virtual-time-budget=100000"])
@@ -132,6 +143,8 @@ fn every_chart_is_drawn_wide_narrow_light_and_dark() {
             assert_eq!(attribute(&dom, "overflow"), "0", "{case}: wider than the window");
             let late: usize = attribute(&dom, "late").parse().unwrap();
             assert!(late > charts / 2, "{case}: {late} of {charts} are far below");
+            assert_eq!(attribute(&dom, "missing"), "0", "{case}: in the window, and not drawn");
+            assert_eq!(attribute(&dom, "early"), "0", "{case}: the first screen waits for others");
             let jump: f64 = attribute(&dom, "jump").parse().unwrap();
             assert!(jump <= 8.0, "{case}: text below a chart jumps by {jump} pixels");
             let ground = if theme == "dark" { "rgb(15, 17, 20)" } else { "rgb(246, 247, 248)" };

@@ -216,8 +216,9 @@ fn moment_of(finding: &Finding, timeline: &Timeline) -> String {
     let at = moment(timeline, finding.state.at);
     let into = if at > begin { at.since(begin).as_ns() } else { 0 };
     format!(
-        "{} into the run, after {} acknowledgements",
+        "{} into the run, {} of the drive's time, after {} acknowledgements",
         seconds(into as f64 / 1e9),
+        seconds(at.as_ns() as f64 / 1e9),
         count(timeline.acks_before(finding.state.at) as u64)
     )
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use leyden_crashtest::{SUMMARY, Session};
+use leyden_device::Region;
 use leyden_image::ImageConfig;
 use leyden_report::format::{bytes, count};
 
@@ -11,13 +12,17 @@ use crate::version::VERSION;
 /// The recorded drive.
 pub(super) fn drive(config: &ImageConfig) -> String {
     let device = &config.device;
+    let region = match device.buffer.region {
+        Region::None => "volatile",
+        Region::Full => "protected",
+        Region::Selective => "partly protected",
+    };
     format!(
-        "{}: {} channels, {} dies, buffer of {}, protected: {:?}",
+        "{}: {} channels, {} dies, {region} buffer of {}",
         config.name,
         count(u64::from(device.nand.channels)),
         count(u64::from(device.nand.channels * device.nand.dies_per_channel)),
-        bytes(device.buffer.size.get()),
-        device.buffer.region
+        bytes(device.buffer.size.get())
     )
 }
 

@@ -310,6 +310,13 @@ fn the_page_has_every_slice_and_names_the_slow_command() {
     ends_with(&made, 0);
     let said = String::from_utf8_lossy(&made.stdout).into_owned();
     let html = fs::read_to_string(path.join("slow.html")).unwrap();
+    // The command on the page makes the page again.
+    let (_, told) = html.split_once("<section id=\"reproduce\">").unwrap();
+    let (told, _) = told.split_once("<pre>").unwrap().1.split_once("</pre>").unwrap();
+    let told = told.replace("&#x2f;", "/");
+    assert_eq!(told, format!("leyden timeline {TINY} --of write --output slow.html"));
+    ends_with(&leyden(path, &told.split(' ').skip(1).collect::<Vec<_>>()), 0);
+    assert_eq!(fs::read_to_string(path.join("slow.html")).unwrap(), html);
     // "the write of 4 KiB at LBA 1,234 took": the same words on the page.
     let name = said.strip_prefix("the ").and_then(|it| it.split_once(" took ")).unwrap().0;
     assert!(name.starts_with("write of ") && name.contains(" at LBA "), "{name}");

@@ -3,6 +3,7 @@
 
 use crate::format;
 use leyden_record::{Drive, RunRecord, Settling, Steadiness};
+use leyden_sim::Span;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -174,7 +175,10 @@ fn geometry(drive: &Drive, device: &Value) -> String {
 }
 
 fn times(nand: &Value) -> Option<String> {
-    let part = |key: &str| Some(format!("{key} {}", text(&nand[key])?));
+    let part = |key: &str| {
+        let span: Span = text(&nand[key])?.parse().ok()?;
+        Some(format!("{key} {}", format::seconds(span.as_secs_f64())))
+    };
     let bus = text(&nand["channel_rate"])?;
     Some(format!("{}, {}, {}; channel {bus}", part("read")?, part("program")?, part("erase")?))
 }

@@ -142,6 +142,12 @@ pub(crate) struct TimelineArgs {
     pub(crate) seed: Option<u64>,
 }
 
+impl TimelineArgs {
+    /// As the options' defaults.
+    pub(crate) const BEFORE: Span = Span::from_ms(2);
+    pub(crate) const AFTER: Span = Span::from_us(500);
+}
+
 fn parse_years(text: &str) -> Result<f64, String> {
     let years = text.parse().ok().filter(|years| *years > 0.0 && *years <= 1000.0);
     years.ok_or_else(|| "a number of years above 0 and up to 1000 is expected".to_owned())

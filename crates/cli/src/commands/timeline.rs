@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use leyden_config::run_command;
+use leyden_config::{Set, quote};
 use leyden_report::{described, format, slow_command, timeline_page, timeline_trace};
 use leyden_run::{Follow, Hooks, Phase, Wanted, follow};
 
-use super::{Cancel, cache, explain, load, overrides, stamp};
+use super::{Cancel, cache, command_of, explain, load, overrides, stamp};
 use crate::args::{TimelineArgs, TimelineOf};
 use crate::failure::Failure;
 use crate::output::atomic;
@@ -53,7 +53,7 @@ pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> 
     let followed = follow(&loaded.scenario, ask, &mut hooks);
     drop(bar);
     let mut followed = followed.map_err(|error| explain(&loaded, error))?;
-    stamp(&mut followed.record, &loaded, &run_command(&args.file, &sets));
+    stamp(&mut followed.record, &loaded, &again(args, &sets));
     let timeline = &followed.timeline;
     let file = if is_page {
         timeline_page(&followed.record, timeline).map_err(Failure::usage)?.into_bytes()
@@ -77,4 +77,30 @@ pub(crate) fn main(args: &TimelineArgs, cancel: &Cancel) -> Result<(), Failure> 
         format::count(operations as f64)
     )?;
     Ok(())
+}
+
+/// The command that makes the timeline again.
+fn again(args: &TimelineArgs, sets: &[Set]) -> String {
+    let mut command = command_of("leyden timeline", &args.file, sets);
+    let mut add = |option: &str, value: &str| {
+        command = format!("{command} {option} {}", quote(value));
+    };
+    match (args.at, args.of) {
+        (Some(at), _) => add("--at", &at.to_string()),
+        (None, TimelineOf::Any) => {}
+        (None, TimelineOf::Read) => add("--of", "read"),
+        (None, TimelineOf::Write) => add("--of", "write"),
+        (None, TimelineOf::Flush) => add("--of", "flush"),
+    }
+    for (option, value, default) in [
+        ("--before", args.before, TimelineArgs::BEFORE),
+        ("--after", args.after, TimelineArgs::AFTER),
+    ] {
+        if value != default {
+            add(option, &value.to_string());
+        }
+    }
+    let name = args.output.file_name().unwrap_or(args.output.as_os_str());
+    add("--output", &name.to_string_lossy());
+    command
 }

@@ -243,11 +243,8 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     }
     let power = power::figures(runs);
     if !power.is_empty() {
-        let power = Section::new("power", "Power loss", power);
-        let is_cut = |run: &Run| run.record.power.as_ref().is_some_and(|it| !it.made.is_empty());
-        // A run in which power was lost was made for that.
-        let place = if runs.iter().any(is_cut) { 0 } else { sections.len() };
-        sections.insert(place, power);
+        // A run that measures power losses was made for that.
+        sections.insert(0, Section::new("power", "Power loss", power));
     }
     sections.retain(|section| !section.is_empty());
     sections

@@ -253,12 +253,19 @@ pub fn with_marks(spec: &mut Value, marks: &[(f64, String)]) {
         "mark": {"type": "rule", "color": "var(--worse)", "strokeDash": [4, 3], "strokeWidth": 1.25},
         "encoding": {"x": x},
     });
-    let name = json!({
-        "data": {"values": rows},
-        "mark": {"type": "text", "align": "right", "baseline": "top", "dx": -5, "color": "var(--ink)"},
-        "encoding": {"x": x, "y": {"value": 4}, "text": {"field": "name"}},
-    });
-    between(spec, Vec::new(), vec![rule, name]);
+    let name = |colour: &str, stroke_px: u32| {
+        json!({
+            "data": {"values": rows},
+            "mark": {
+                "type": "text", "align": "right", "baseline": "top", "dx": -5,
+                "color": colour, "stroke": colour, "strokeWidth": stroke_px,
+            },
+            "encoding": {"x": x, "y": {"value": 4}, "text": {"field": "name"}},
+        })
+    };
+    // The first one takes out the lines behind the letters.
+    let names = [name("var(--surface)", 4), name("var(--ink)", 0)];
+    between(spec, Vec::new(), [vec![rule], names.into()].concat());
 }
 
 /// The channels of marks that reach from a row's `low` to its `high`.

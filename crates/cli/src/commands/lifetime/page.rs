@@ -99,8 +99,8 @@ fn years(life: &Lifetime) -> Figure {
     );
     let mut spec = spec::line_spec(&lines, &axis, &top, "linear", title);
     let marks = [
-        (rounded(life.dwpd), format!("this work, {}", number(life.years))),
-        (rounded(life.rated_dwpd), format!("rated, {}", number(life.warranty_years))),
+        (rounded(life.dwpd), format!("this work, {} years", number(life.years))),
+        (rounded(life.rated_dwpd), format!("rated, {} years", number(life.warranty_years))),
     ];
     spec::with_marks(&mut spec, &marks);
     let mut table = Table::new(["", "drive writes a day", "written in a day", "years"]);

@@ -346,11 +346,11 @@ fn protections(worst: &WorstCases, sizing: Option<&Sizing>) -> Figure {
     let Some(own) = own(worst) else {
         return figure.nothing("The scenario's own drive is impossible.");
     };
-    let mut figure = figure.note(
-        "Dark: the costliest moment of the run, where the drive was run. Whole bar: at worst.",
-    );
+    let mut figure = figure.note("Whole bar: at worst. *: the scenario's own.");
     figure.size = Size::Wide;
-    figure.keys = vec![key("costliest moment of the run", 0), key("at worst", 5)];
+    if sizing.is_some() {
+        figure.keys = vec![key("costliest moment of the run", 0), key("at worst", 5)];
+    }
     let banks = worst
         .banks
         .iter()
@@ -398,6 +398,7 @@ fn boards(worst: &WorstCases) -> Figure {
     };
     let mut figure = figure.note("The scenario's protection and dump; parts whose voltage behind their series resistance suffices. Leyden knows no prices.");
     figure.size = Size::Wide;
+    figure.keys = vec![key("the scenario's part", 1), key("other parts", 0)];
     let banks = worst.banks.iter().filter(|bank| {
         (&bank.dump, &bank.protection, bank.protected)
             == (&own.dump, &own.protection, own.protected)

@@ -255,12 +255,19 @@ pub(crate) fn data(
         Some((f.id.as_str(), Titled { title: &f.title, chart }))
     });
     let charts: BTreeMap<&str, Titled<'_>> = charts.collect();
-    let lines = || charts.values().flat_map(|it| &it.chart.lines);
-    let drawn = |run: usize, name: &str| {
-        lines().any(|line| matches!(line.points, Points::Column { run: of, column } if of == run && column == name))
-    };
-    let runs = runs.iter().enumerate();
-    let runs = runs.map(|(index, run)| run.columns.only(|name| drawn(index, name))).collect();
+    // The columns that charts draw, and whether they draw their bands.
+    let mut drawn: BTreeMap<(usize, &str), bool> = BTreeMap::new();
+    for Titled { chart, .. } in charts.values() {
+        let is_banded = figures::spec::is_banded(runs, &chart.lines);
+        for line in &chart.lines {
+            if let Points::Column { run, column } = line.points {
+                *drawn.entry((run, column)).or_default() |= is_banded;
+            }
+        }
+    }
+    let columns =
+        |(index, run): (usize, &Run)| run.columns.only(|name| drawn.get(&(index, name)).copied());
+    let runs = runs.iter().enumerate().map(columns).collect();
     let data = Data { caption, runs, charts };
     // Numbers and strings always make JSON; what is not finite becomes null.
     html::json_for_script(&data).map_err(|e| ReportError::Write(e.into()))

@@ -65,11 +65,11 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// The columns, and their bands, whose names are `wanted`.
-    pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> Self {
+    /// The columns whose names are `drawn`, and the bands of those where that is true.
+    pub(crate) fn only(&self, drawn: impl Fn(&str) -> Option<bool>) -> Self {
         let mut only = self.clone();
-        only.values.retain(|name, _| wanted(name));
-        only.bands.retain(|name, _| wanted(name));
+        only.values.retain(|name, _| drawn(name).is_some());
+        only.bands.retain(|name, _| drawn(name) == Some(true));
         if only.values.is_empty() {
             only.time.clear();
         }

@@ -211,6 +211,27 @@ fn a_report_of_eight_runs_is_below_half_a_megabyte() {
     assert!(size < 500_000, "{size}");
 }
 
+/// Bands of four lines would hide them: none is drawn, kept or spoken of.
+#[test]
+fn a_page_has_the_bands_that_it_draws() {
+    let series = Series {
+        interval_s: 1.0,
+        time_s: (1..=6_000).map(f64::from).collect(),
+        read_iops: (0..6_000).map(|second| f64::from(second % 2)).collect(),
+        ..Series::default()
+    };
+    for (count, is_banded) in [(1, true), (4, false)] {
+        let mut records = alike(count);
+        for record in &mut records {
+            record.series = series.clone();
+        }
+        let html = page(&records);
+        let bands = data(&html)["runs"][0]["bands"].as_object().map_or(0, serde_json::Map::len);
+        assert_eq!(bands > 0, is_banded, "{count} runs");
+        assert_eq!(html.contains("Shaded: from the 5th"), is_banded, "{count} runs");
+    }
+}
+
 #[test]
 fn a_run_in_which_power_was_lost_begins_with_it() {
     let json = include_str!("../../../fuzz/corpus-seeds/record/cuts.json");

@@ -285,7 +285,8 @@ fn one_by_one(runs: &[Run]) -> Vec<Section> {
     let mut busy = over_time::busy(runs);
     busy.extend(busy::figures(runs));
     let mut throughput = Section::new("throughput", "Throughput", over_time::throughput(runs));
-    if runs.iter().any(|run| !run.columns.bands.is_empty()) {
+    let mut charts = throughput.figures.iter().filter_map(|figure| figure.chart.as_ref());
+    if charts.any(|chart| spec::is_banded(runs, &chart.lines)) {
         throughput.lede = BANDS;
     }
     let mut sections = vec![

@@ -159,7 +159,7 @@ fn cuts(runs: &[Run]) -> Vec<f64> {
 const MOST_BANDS: usize = 3;
 
 /// Whether bands are drawn behind `lines`.
-fn is_banded(runs: &[Run], lines: &[Line]) -> bool {
+pub(crate) fn is_banded(runs: &[Run], lines: &[Line]) -> bool {
     lines.len() <= MOST_BANDS && lines.iter().any(|line| band(runs, line).is_some())
 }
 

@@ -466,6 +466,28 @@ fn work_that_fails_leaves_no_recording() {
     }
 }
 
+/// As the root of a container.
+#[test]
+fn root_that_may_not_mount_uses_a_namespace_of_users() {
+    let Some(bench) = Bench::new() else { return };
+    let limited = |program: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set=-sys_admin", "--inh-caps=-all", program]);
+        command
+    };
+    let may_try = limited("unshare").args(["--user", "--map-root-user", "true"]).status();
+    if !may_try.is_ok_and(|status| status.success()) {
+        eprintln!("LEFT OUT: no root with setpriv and namespaces of users");
+        return;
+    }
+    let work = "echo 1 >$LEYDEN_MOUNT/a; sync $LEYDEN_MOUNT/a; echo ack 1 >>$LEYDEN_ACK";
+    let check = "[ ! -s $LEYDEN_ACKS ] || [ -s $LEYDEN_MOUNT/a ]";
+    let mut run = limited(LEYDEN);
+    run.args(["crashtest", "--files", "--out", "crash", "--work", work, "--check", check]);
+    let output = run.current_dir(bench.path()).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", text(&output));
+}
+
 #[test]
 fn work_that_bypasses_the_folder_is_told_so() {
     let Some(bench) = Bench::new() else { return };

@@ -433,6 +433,7 @@ fn a_drive_with_capacitors_has_a_card_figures_and_rows() {
     let time_ms = Spread { max: 138.0, ..Spread::default() };
     records[0].recovery = Some(Recovery { time_ms, steps: vec![step], ..Recovery::default() });
     let html = page(&records);
+    assert!(html.find("<section id=\"power\"") < html.find("<section id=\"throughput\""));
     for part in [
         "<h3>Capacitance at the peak</h3><p class=\"value\">4.007 <span>mF</span>",
         "lacks 560.0 µF",

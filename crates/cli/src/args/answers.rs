@@ -126,10 +126,10 @@ pub(crate) struct TimelineArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "of")]
     pub(crate) at: Option<Span>,
     /// Time to show before the command arrived
-    #[arg(long, value_name = "TIME", default_value = "2 ms")]
+    #[arg(long, value_name = "TIME", default_value_t = Self::BEFORE)]
     pub(crate) before: Span,
     /// Time to show after it completed
-    #[arg(long, value_name = "TIME", default_value = "500 us")]
+    #[arg(long, value_name = "TIME", default_value_t = Self::AFTER)]
     pub(crate) after: Span,
     /// Override a key of the configuration; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_set)]
@@ -143,7 +143,6 @@ pub(crate) struct TimelineArgs {
 }
 
 impl TimelineArgs {
-    /// As the options' defaults.
     pub(crate) const BEFORE: Span = Span::from_ms(2);
     pub(crate) const AFTER: Span = Span::from_us(500);
 }

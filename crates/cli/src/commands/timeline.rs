@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use clap::ValueEnum as _;
 use leyden_config::{Set, quote};
 use leyden_report::{described, format, slow_command, timeline_page, timeline_trace};
 use leyden_run::{Follow, Hooks, Phase, Wanted, follow};
@@ -85,12 +86,10 @@ fn again(args: &TimelineArgs, sets: &[Set]) -> String {
     let mut add = |option: &str, value: &str| {
         command = format!("{command} {option} {}", quote(value));
     };
-    match (args.at, args.of) {
+    match (args.at, args.of.to_possible_value()) {
         (Some(at), _) => add("--at", &at.to_string()),
-        (None, TimelineOf::Any) => {}
-        (None, TimelineOf::Read) => add("--of", "read"),
-        (None, TimelineOf::Write) => add("--of", "write"),
-        (None, TimelineOf::Flush) => add("--of", "flush"),
+        (None, Some(of)) => add("--of", of.get_name()),
+        (None, None) => {}
     }
     for (option, value, default) in [
         ("--before", args.before, TimelineArgs::BEFORE),

@@ -243,7 +243,7 @@ pub(crate) fn sections(records: &[RunRecord], runs: &[Run]) -> Vec<Section> {
     }
     let power = power::figures(runs);
     if !power.is_empty() {
-        // A run that measures power losses was made for that.
+        // Such a run loses power at its end, if nowhere else.
         sections.insert(0, Section::new("power", "Power loss", power));
     }
     sections.retain(|section| !section.is_empty());

@@ -113,8 +113,8 @@ fn in_namespaces() -> Need {
     Need::of(
         "namespaces",
         namespaces(),
-        "give a container of Docker --security-opt seccomp=unconfined --security-opt systempaths=unconfined, one of Podman \
-         --security-opt unmask=ALL; elsewhere allow namespaces of users",
+        "give a container --security-opt unmask=ALL (Podman), seccomp=unconfined and systempaths=unconfined (Docker), \
+         apparmor=unconfined (hosts with AppArmor); elsewhere allow namespaces of users",
     )
 }
 

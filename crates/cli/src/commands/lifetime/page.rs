@@ -181,7 +181,7 @@ mod tests {
         let marks = chart.spec["layer"][1]["data"]["values"].to_string();
         assert_eq!(
             marks,
-            r#"[{"name":"this work, 10.00","x":0.25},{"name":"rated, 5.000","x":0.5}]"#
+            r#"[{"name":"this work, 10.00 years","x":0.25},{"name":"rated, 5.000 years","x":0.5}]"#
         );
     }
 

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum PlotError {
     /// The data has no figure of that name.
-    #[error("there is no figure `{id}`; there are {known}")]
+    #[error("there is no figure `{id}`; {}", if known.is_empty() { "the input has none".to_owned() } else { format!("there are {known}") })]
     NoFigure {
         /// The name asked for.
         id: String,

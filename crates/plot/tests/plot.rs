@@ -51,6 +51,32 @@ fn long_run() -> String {
 }
 
 #[test]
+fn many_runs_have_a_panel_each() {
+    let record = read_records(&long_run()).unwrap().remove(0);
+    let named = |number: usize| {
+        let mut record = record.clone();
+        record.name = format!("run {number}");
+        record.scenario.clone_from(&record.name);
+        record
+    };
+    let records: Vec<_> = (0..6).map(named).collect();
+    let data = FigureData::of_records(&records).unwrap();
+    let paper = Paper { width_mm: 120.0, ..Paper::default() };
+    let svg = String::from_utf8(plot(&data, "iops-reads", &paper, Format::Svg).unwrap()).unwrap();
+    assert!(svg.contains("width=\"120mm\"") && svg.contains("IOPS over time: reads"));
+    for name in (0..6).map(|number| format!(">run {number}<")) {
+        assert_eq!(svg.matches(&name).count(), 1, "{name}");
+    }
+    // In each panel its own line, and behind it all six in grey.
+    let paths = |colour: &str| svg.matches(&format!("stroke=\"{colour}\" stroke-opacity=")).count();
+    assert_eq!(paths("#c3cad1"), 36);
+    assert_eq!(
+        ["#0b62b0", "#dd5f0d", "#2f9e77", "#86217c", "#6b5a00", "#3d99e3"].map(paths),
+        [1; 6]
+    );
+}
+
+#[test]
 fn every_figure_of_a_report_is_drawn() {
     let data = cuts();
     assert!(data.figures().len() >= 4);

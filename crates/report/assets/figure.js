@@ -114,16 +114,49 @@ const figures = (() => {
   // Whether lines stand on each other.
   const isStacked = (chart) => (chart.spec.layer ?? [chart.spec]).some((part) => part.encoding && "order" in part.encoding);
 
+  // Small multiples: a panel for each line, with the others in grey behind it. Power cuts are each run's own: panels
+  // do not show them.
+  function inPanels(chart, spec, inner, size) {
+    const own = spec.layer?.find((part) => part.encoding?.y) ?? { mark: spec.mark, encoding: spec.encoding };
+    const without = ({ strokeDash, ...encoding }) => encoding;
+    const short = (axis) => ({ ...axis, axis: { ...axis.axis, title: null, tickCount: 3 } });
+    const encoding = { ...without(own.encoding), x: short(own.encoding.x), y: short(own.encoding.y) };
+    const { color, ...grey } = encoding;
+    const gap = size;
+    const labels = 5 * size; // of the vertical axis, which each row has
+    const columns = Math.max(1, Math.min(4, Math.floor((inner - labels) / (9 * size))));
+    const width = (inner - labels - gap * (columns - 1)) / columns;
+    const { mark, encoding: _, layer, width: __, ...rest } = spec;
+    const words = { labelColor: "var(--ink)", labelFontSize: size, labelAnchor: "start", labelPadding: size * 0.3, labelLimit: width };
+    return {
+      ...rest,
+      autosize: "pad", // fitting is for single views
+      facet: { field: "k", type: "nominal", sort: chart.lines.map((line) => line.label), header: { title: null, ...words } },
+      columns,
+      spacing: gap,
+      spec: {
+        width,
+        height: Math.round(width * 0.5),
+        layer: [
+          { data: { values: spec.data.values }, mark: { ...own.mark, strokeWidth: 0.75 }, encoding: { ...grey, color: { value: "var(--rule-strong)" }, detail: { field: "k" } } },
+          { mark: { ...own.mark, strokeWidth: 1.25 }, encoding },
+        ],
+      },
+    };
+  }
+
   // A chart for print: `width` and `size` of its text in pixels.
   function onPaper(data, chart, { width, font, size }) {
     const inner = width - 2 * size;
-    const spec = { ...fullSpec(data, chart), width: inner };
+    let spec = { ...fullSpec(data, chart), width: inner };
     spec.height = Math.round(Math.min((chart.spec.height ?? 220) * size / 11.5, width * 0.62));
-    if (spec.layer) spec.layer = spec.layer.map((part) => withLegend(chart, part));
+    if (chart.spec.usermeta?.panels) spec = inPanels(chart, spec, inner, size);
+    else if (spec.layer) spec.layer = spec.layer.map((part) => withLegend(chart, part));
     else Object.assign(spec, withLegend(chart, spec));
     // A lone line has no legend: the title says what it is.
     const lone = chart.lines.length === 1 && chart.lines[0].label !== chart.title ? `: ${chart.lines[0].label}` : "";
     spec.title = { text: wrap(chart.title + lone, fitting(inner, size * 1.25)), anchor: "start", frame: "bounds" };
+    if (spec.facet) spec.title.subtitle = wrap("Each over the simulated time (s); grey: the other runs.", fitting(inner, size));
     const longest = Math.max(0, ...chart.lines.map((line) => line.label.length));
     // Rows with names have little room beside these: their legend stands in one column.
     const columns = !chart.lines.length ? 1 : Math.max(1, Math.floor(inner / (longest * size * 0.54 + 3.5 * size)));
@@ -133,7 +166,10 @@ const figures = (() => {
         ...config(font, size),
         background: "var(--surface)",
         padding: size,
-        title: { color: "var(--ink)", fontSize: size * 1.1, fontWeight: 600, offset: size * 0.6 },
+        title: {
+          color: "var(--ink)", fontSize: size * 1.1, fontWeight: 600, offset: size * 0.6,
+          subtitleColor: "var(--muted)", subtitleFontSize: size, subtitlePadding: size * 0.4,
+        },
         legend: {
           orient: "top", direction: "horizontal", columns, labelColor: "var(--ink)", labelFontSize: size,
           labelLimit: inner - 3 * size, columnPadding: size, rowPadding: size * 0.25, offset: size * 0.5,
@@ -151,6 +187,7 @@ const figures = (() => {
     const lines = wrap(caption, fitting(width - 2 * size, small));
     const [, high] = /viewBox="0 0 [0-9.]+ ([0-9.]+)"/.exec(svg);
     const wide = Number(/viewBox="0 0 ([0-9.]+)/.exec(svg)[1]);
+    if (!(wide > 0)) throw new Error("the figure has no width");
     const top = Number(high);
     const height = top + small * (1.3 * lines.length + 0.5);
     const text = lines.map((line, i) =>

@@ -77,7 +77,7 @@ pub(crate) fn caption(records: &[RunRecord]) -> String {
         [] => String::new(),
         [value] => format!("{name} {value}"),
         values if values.len() <= MOST_IN_TITLE => format!("{names} {}", values.join(", ")),
-        values => format!("{} {names}", values.len()),
+        values => format!("{} {}", values.len(), names.trim_end_matches(':')),
     };
     let drive = |record: &RunRecord| {
         let drive = record.drive.as_ref();
@@ -85,6 +85,10 @@ pub(crate) fn caption(records: &[RunRecord]) -> String {
     };
     let parts = [
         several("Scenario", "scenarios", &each(&scenario)),
+        match &varied_keys(records)[..] {
+            [] => String::new(),
+            keys => format!("varied: {}", keys.join(", ")),
+        },
         several("drive:", "drives:", &each(&drive)),
         several("seed", "seeds", &each(&|record| record.seed.to_string())),
         several("digest", "digests", &each(&|record| record.sim.digest.clone())),

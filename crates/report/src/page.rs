@@ -281,7 +281,7 @@ pub struct FigureData {
 }
 
 impl FigureData {
-    /// The figures that a report on these runs has.
+    /// The figures that a report on these runs has, and what it shows in panels as a chart.
     ///
     /// # Errors
     /// [`ReportError::NoRuns`] if there are no records.
@@ -290,7 +290,12 @@ impl FigureData {
             return Err(ReportError::NoRuns);
         }
         let runs = Run::all(records);
-        let sections = figures::sections(records, &runs);
+        let mut sections = figures::sections(records, &runs);
+        for figure in sections.iter_mut().flat_map(|section| &mut section.figures) {
+            if let Some(panels) = figure.panels.take() {
+                figure.chart = Some(panels.chart);
+            }
+        }
         Self::of_json(data(&runs, &sections, &identity::caption(records))?)
     }
 

@@ -272,7 +272,11 @@ pub(super) fn table_of(runs: &[Run], column: &'static str, unit: Unit) -> Table 
 }
 
 /// A column of these runs, a line each.
-fn lines_of(runs: &[Run], of: impl IntoIterator<Item = usize>, column: &'static str) -> Vec<Line> {
+pub(super) fn lines_of(
+    runs: &[Run],
+    of: impl IntoIterator<Item = usize>,
+    column: &'static str,
+) -> Vec<Line> {
     let lines = of.into_iter().map(|run| Line {
         label: runs[run].label.clone(),
         colour: run,

@@ -2,7 +2,7 @@
 //! grey. They are SVG that needs no script: dozens of them are there at once.
 
 use super::over_time::{self, Part, Subject};
-use super::spec::{self, Unit};
+use super::spec::{self, Chart, Unit};
 use super::{COLOURS, Figure, Size};
 use crate::format;
 use crate::run::Run;
@@ -27,6 +27,9 @@ pub(crate) struct Panels {
     /// Both ends of the horizontal axis.
     ends: [String; 2],
     runs: Vec<Panel>,
+    /// The same for whoever draws without the page's SVG: `figure.js` makes a panel of each line.
+    #[serde(skip)]
+    pub(crate) chart: Chart,
 }
 
 /// One run.
@@ -111,6 +114,7 @@ fn figure(runs: &[Run], subject: &Subject, part: &Part) -> Option<Figure> {
     }
     figure.table = Some(over_time::table_of(runs, part.column, subject.unit));
     figure.panels = Some(Panels {
+        chart: chart(runs, subject, part, &figure.title),
         id,
         top: show(axis.high),
         foot: if axis.is_log { show(axis.low) } else { "0".to_owned() },
@@ -118,6 +122,14 @@ fn figure(runs: &[Run], subject: &Subject, part: &Part) -> Option<Figure> {
         runs: panels.collect(),
     });
     Some(figure)
+}
+
+/// A chart of all runs, marked as one of panels.
+fn chart(runs: &[Run], subject: &Subject, part: &Part, title: &str) -> Chart {
+    let lines = over_time::lines_of(runs, 0..runs.len(), part.column);
+    let mut chart = spec::lines_over_time(runs, lines, subject.unit, title);
+    chart.spec["usermeta"]["panels"] = true.into();
+    chart
 }
 
 /// The steps of a line, in whole units: a value holds for the interval that ends at its time.

@@ -154,7 +154,7 @@ const figures = (() => {
     else if (spec.layer) spec.layer = spec.layer.map((part) => withLegend(chart, part));
     else Object.assign(spec, withLegend(chart, spec));
     // A lone line has no legend: the title says what it is.
-    const lone = chart.lines.length === 1 && chart.lines[0].label !== chart.title ? `: ${chart.lines[0].label}` : "";
+    const lone = chart.lines.length === 1 && !chart.title.startsWith(chart.lines[0].label) ? `: ${chart.lines[0].label}` : "";
     spec.title = { text: wrap(chart.title + lone, fitting(inner, size * 1.25)), anchor: "start", frame: "bounds" };
     if (spec.facet) spec.title.subtitle = wrap("Each over the simulated time (s); grey: the other runs.", fitting(inner, size));
     const longest = Math.max(0, ...chart.lines.map((line) => line.label.length));

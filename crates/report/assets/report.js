@@ -233,22 +233,29 @@
   }
 
   // A picture for paper: light, with legend, title and caption, as wide as was asked for.
-  async function save(id) {
-    evaluateLibrary();
-    const chart = data.charts[id];
+  async function save(button) {
     const asked = figures.options({
       millimetres: Number(document.getElementById("paper-width").value),
       points: Number(document.getElementById("paper-size").value),
       font: document.getElementById("paper-font").value,
     });
+    const id = button.dataset.figure;
+    const svg = id
+      ? await drawn(data.charts[id], asked)
+      : drawings.saved(button.closest("figure"), asked, drawings.caption());
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+    link.download = (id ?? button.closest("section").id) + ".svg";
+    link.click();
+    URL.revokeObjectURL(link.href);
+  }
+
+  async function drawn(chart, asked) {
+    evaluateLibrary();
     const view = chartView(figures.onPaper(data, { ...chart, hidden: undefined }, asked));
     const svg = figures.finished(await view.toSVG(), data.caption, asked);
     view.finalize();
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
-    link.download = id + ".svg";
-    link.click();
-    URL.revokeObjectURL(link.href);
+    return svg;
   }
 
   // --- buttons ----------------------------------------------------------------------------------
@@ -295,7 +302,7 @@
     if (paper) paper.hidden = !document.querySelector("button.save");
     for (const button of document.querySelectorAll("button.save")) {
       button.hidden = false;
-      button.addEventListener("click", () => save(button.dataset.figure));
+      button.addEventListener("click", () => save(button));
     }
   }
 

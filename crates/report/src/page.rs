@@ -29,8 +29,11 @@ pub const MACROS: &str = include_str!("../assets/macros.html");
 pub(crate) const STYLE: &str = include_str!("../assets/style.css");
 /// Figures without a document; `leyden plot` draws with it, too.
 pub const FIGURE_SCRIPT: &str = include_str!("../assets/figure.js");
-pub(crate) const SCRIPT: &str =
-    concat!(include_str!("../assets/figure.js"), include_str!("../assets/report.js"));
+pub(crate) const SCRIPT: &str = concat!(
+    include_str!("../assets/figure.js"),
+    include_str!("../assets/drawing.js"),
+    include_str!("../assets/report.js")
+);
 /// The chart library, as base64 of a gzip member.
 pub const PACKED_VEGA: &str = include_str!("../assets/vega/charts.min.js.gz.b64");
 pub(crate) const LICENCES: &str = include_str!("../assets/vega/LICENCES.txt");

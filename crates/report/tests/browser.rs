@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use leyden_record::{RunRecord, Varied};
-use leyden_report::render;
+use leyden_report::{CrashModel, CrashRun, CrashTestPage, render, render_crash_test};
 use samples::Sample;
 
 /// Names that Chromium goes by.
@@ -72,6 +72,21 @@ fn browser() -> Option<&'static str> {
     BROWSERS.into_iter().find(|name| runs(name))
 }
 
+/// The browser; without one it says that `test` is skipped, or fails where one is asked for.
+fn browser_or_skip(test: &str) -> Option<&'static str> {
+    let browser = browser();
+    if browser.is_none() {
+        assert!(
+            std::env::var_os("LEYDEN_BROWSER").is_none(),
+            "LEYDEN_BROWSER is set, and no browser runs"
+        );
+        // Past the capture of a test's output: who reads the log must see what was not looked at.
+        let mut log = std::io::stderr();
+        writeln!(log, "SKIPPED {test}: no Chromium here (apt-get install chromium)").unwrap();
+    }
+    browser
+}
+
 /// Opens a page in a window of this size.
 fn open(browser: &str, page: &Path, (width, height): (u32, u32), what: &[&str]) -> Output {
     let output = Command::new(browser)
@@ -111,14 +126,7 @@ fn sweep() -> Vec<RunRecord> {
 
 #[test]
 fn every_chart_is_drawn_wide_narrow_light_and_dark() {
-    let Some(browser) = browser() else {
-        assert!(
-            std::env::var_os("LEYDEN_BROWSER").is_none(),
-            "LEYDEN_BROWSER is set, and no browser runs"
-        );
-        // Past the capture of a test's output: who reads the log must see what was not looked at.
-        let said = "SKIPPED every_chart_is_drawn_wide_narrow_light_and_dark: no Chromium here";
-        writeln!(std::io::stderr(), "{said} (apt-get install chromium)").unwrap();
+    let Some(browser) = browser_or_skip("every_chart_is_drawn_wide_narrow_light_and_dark") else {
         return;
     };
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("browser");
@@ -157,4 +165,63 @@ fn every_chart_is_drawn_wide_narrow_light_and_dark() {
             assert!(fs::metadata(&png).unwrap().len() > 20_000, "{case}: a blank picture");
         }
     }
+}
+
+/// A crash test with one state that held and one that lost.
+fn crash_test() -> CrashTestPage<'static> {
+    CrashTestPage {
+        title: "Crash test of a sample",
+        verdict: "one promise".to_owned(),
+        is_held: false,
+        facts: vec![("work", "sh <work>.sh".to_owned())],
+        warnings: Vec::new(),
+        run: CrashRun {
+            is_of_files: true,
+            span_ns: (0, 1_000_000),
+            writes: vec![(0, 4_096)],
+            flushes: vec![500_000],
+            acks: vec![510_000],
+        },
+        models: vec![CrashModel {
+            name: "adversarial",
+            line: "2 states".to_owned(),
+            tallies: vec![(499_999, [1, 0, 0]), (1_000_000, [0, 1, 0])],
+        }],
+        findings: Vec::new(),
+        curve: Vec::new(),
+    }
+}
+
+#[test]
+fn a_drawing_is_saved_light_and_complete() {
+    let Some(browser) = browser_or_skip("a_drawing_is_saved_light_and_complete") else { return };
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("browser");
+    fs::create_dir_all(&folder).unwrap();
+    let html = render_crash_test(&crash_test()).unwrap();
+    let html = html.replace("<html lang=\"en\">", "<html lang=\"en\" data-theme=\"dark\">");
+    let probe = r##"<script>
+URL.createObjectURL = (blob) => {
+  blob.text().then((svg) => { document.documentElement.dataset.saved = svg.replaceAll('"', "'"); });
+  return "#";
+};
+document.querySelector("button.save").click();
+</script>"##;
+    let page = folder.join("crash-dark.html");
+    let (body, end) = html.rsplit_once("</body>").unwrap();
+    fs::write(&page, format!("{body}{probe}</body>{end}")).unwrap();
+    let output = open(browser, &page, (1280, 900), &["--dump-dom"]);
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let saved = attribute(&dom, "saved").replace("&lt;", "<").replace("&gt;", ">");
+    for part in [
+        "width='175mm'",
+        "what became of power cuts then",
+        ">acknowledged lost<",
+        "sample; work: sh",
+        "rgb(47, 158, 119)",
+        "rgb(221, 95, 13)",
+    ] {
+        assert!(saved.contains(part), "no {part} in {saved}");
+    }
+    assert!(!saved.contains("var(") && !saved.contains("class="), "{saved}");
+    assert_eq!(attribute(&dom, "theme"), "dark");
 }

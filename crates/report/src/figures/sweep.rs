@@ -165,7 +165,7 @@ impl Sweep<'_> {
         figure.table = Some(self.table(metric));
         let seeds = self.experiments.iter().map(|it| it.runs).max().unwrap_or(1);
         figure.note = match seeds {
-            1 => "One seed: `--seeds 5` shows how sure each point is.".to_owned(),
+            1 => "One seed: --seeds 5 shows how sure each point is.".to_owned(),
             _ => format!("Means over {seeds} seeds, with their 95 % confidence."),
         };
         if let Some(lines) = self.lines(metric) {

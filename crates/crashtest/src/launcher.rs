@@ -18,6 +18,19 @@ pub struct Launcher {
     pub args: Vec<String>,
 }
 
+/// A program in namespaces of mounts and processes of its own; its name and arguments are to follow.
+pub fn namespaces(access: Access) -> Command {
+    let mut command = Command::new("unshare");
+    if access != Access::Mounts && !may_mount() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    // Mounts and processes in the namespace end with its first process, however that ends. A
+    // file system that is unmounted outside is unmounted inside, too: `pinned` has the rest.
+    command.args(["--mount", "--propagation", "slave"]);
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+    command
+}
+
 impl Launcher {
     /// A worker for `session`, in namespaces of its own. The program is open as long as what comes with it is held.
     pub(crate) fn command(
@@ -25,15 +38,7 @@ impl Launcher {
         session: &Session,
         access: Access,
     ) -> Result<(Command, Option<OwnProgram>), CrashError> {
-        let mut command = Command::new("unshare");
-        if access != Access::Mounts && !may_mount() {
-            // Without this right a namespace of users gives the right to make the others.
-            command.args(["--user", "--map-root-user"]);
-        }
-        // Mounts and processes in the namespace end with its first process, however that ends. A
-        // file system that is unmounted outside is unmounted inside, too: `pinned` has the rest.
-        command.args(["--mount", "--propagation", "slave"]);
-        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+        let mut command = namespaces(access);
         let own = match self.program {
             Some(_) => None,
             None => Some(OwnProgram::open()?),

@@ -96,7 +96,7 @@ pub use files::{
 pub use files_view::FileDifference;
 pub use history::{History, Keys, Sync};
 pub use kits::{KITS, Kit, KitScripts};
-pub use launcher::Launcher;
+pub use launcher::{Launcher, namespaces};
 pub use library::{CrashTest, Disk, Workload};
 pub use locate::Place;
 pub use log_writes::{Imported, Moved, export, import};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use leyden_crashtest::{Access, NO_FS, may_mount};
+use leyden_crashtest::{Access, NO_FS, may_mount, namespaces};
 
 use crate::failure::Failure;
 use crate::output::table::Table;
@@ -112,7 +112,7 @@ fn unshare() -> Need {
 fn in_namespaces() -> Need {
     Need::of(
         "namespaces",
-        namespaces(),
+        is_good(namespaces(Access::Folder).arg("true")),
         "give a container --security-opt unmask=ALL (Podman), seccomp=unconfined and systempaths=unconfined (Docker), \
          apparmor=unconfined (hosts with AppArmor); elsewhere allow namespaces of users",
     )
@@ -152,14 +152,6 @@ fn e2fsprogs(fs: &str) -> Vec<Need> {
     needs
 }
 
-fn namespaces() -> bool {
-    let mut args = vec!["--mount", "--pid", "--fork", "--mount-proc", "true"];
-    if !may_mount() {
-        args.splice(0..0, ["--user", "--map-root-user"]);
-    }
-    ends_well("unshare", &args)
-}
-
 fn is_program(name: &str) -> bool {
     let folders = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     folders.iter().any(|folder| Path::new(folder).join(name).exists())
@@ -167,7 +159,10 @@ fn is_program(name: &str) -> bool {
 }
 
 fn ends_well(program: &str, args: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    is_good(Command::new(program).args(args))
+}
+
+fn is_good(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -22,7 +22,7 @@ const drawings = (() => {
     const { width, height } = svg.viewBox.baseVal;
     copy.setAttribute("width", width);
     copy.setAttribute("height", height);
-    return { text: new XMLSerializer().serializeToString(copy), width, height };
+    return { text: new XMLSerializer().serializeToString(copy), width, height, namespace: svg.namespaceURI };
   }
 
   const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
@@ -48,7 +48,7 @@ const drawings = (() => {
     const theme = root.dataset.theme;
     root.dataset.theme = "light"; // until the colours are read; nothing is painted meanwhile
     try {
-      const { text, width: inner, height } = plain(figure.querySelector("svg.lanes"));
+      const { text, width: inner, height, namespace } = plain(figure.querySelector("svg.lanes"));
       const millimetres = Math.max(175, asked.millimetres);
       const size = asked.size * inner / (asked.width * millimetres / asked.millimetres);
       const width = inner + 2 * size;
@@ -56,7 +56,7 @@ const drawings = (() => {
       const { out, foot } = legend(figure, { width, size, top: 3.4 * size });
       const family = asked.font.replace(/"/g, "'");
       const high = foot + height + size;
-      const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${high}" viewBox="0 0 ${width} ${high}">`
+      const svg = `<svg xmlns="${namespace}" width="${width}" height="${high}" viewBox="0 0 ${width} ${high}">`
         + `<rect width="${width}" height="${high}" fill="var(--surface)"/><g font-family="${family}">`
         + `<text x="${size}" y="${1.8 * size}" font-size="${1.1 * size}" font-weight="600" fill="var(--ink)">${title}</text>`
         + `<g font-size="${size}" fill="var(--ink)">${out}</g><g transform="translate(${size},${foot})">${text}</g></g></svg>`;

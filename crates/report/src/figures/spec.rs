@@ -244,7 +244,8 @@ pub(super) fn between(spec: &mut Value, below: Vec<Value>, above: Vec<Value>) {
     spec["layer"] = below.into_iter().chain([marks]).chain(above).collect();
 }
 
-/// Puts a named vertical rule over a chart of lines at each of `marks`.
+/// Puts a named vertical rule over a chart of lines at each of `marks`. Names stand on the side that has more room, each
+/// below the one before.
 pub fn with_marks(spec: &mut Value, marks: &[(f64, String)]) {
     let x = spec["encoding"]["x"].clone();
     let rows: Vec<Value> = marks.iter().map(|(x, name)| json!({"x": x, "name": name})).collect();
@@ -253,19 +254,36 @@ pub fn with_marks(spec: &mut Value, marks: &[(f64, String)]) {
         "mark": {"type": "rule", "color": "var(--worse)", "strokeDash": [4, 3], "strokeWidth": 1.25},
         "encoding": {"x": x},
     });
-    let name = |colour: &str, stroke_px: u32| {
-        json!({
-            "data": {"values": rows},
-            "mark": {
-                "type": "text", "align": "right", "baseline": "top", "dx": -5,
-                "color": colour, "stroke": colour, "strokeWidth": stroke_px,
-            },
-            "encoding": {"x": x, "y": {"value": 4}, "text": {"field": "name"}},
-        })
+    let names = rows.iter().zip(marks).enumerate().flat_map(|(number, (row, (at, _)))| {
+        let (align, dx) =
+            if share_of(&x["scale"], *at) < 0.5 { ("left", 5) } else { ("right", -5) };
+        let name = |(colour, stroke_px)| {
+            json!({
+                "data": {"values": [row]},
+                "mark": {
+                    "type": "text", "align": align, "baseline": "top", "dx": dx,
+                    "color": colour, "stroke": colour, "strokeWidth": stroke_px,
+                },
+                "encoding": {"x": x, "y": {"value": 4 + 14 * number}, "text": {"field": "name"}},
+            })
+        };
+        // The first one takes out the lines behind the letters.
+        [("var(--surface)", 4), ("var(--ink)", 0)].map(name)
+    });
+    let above = std::iter::once(rule).chain(names).collect();
+    between(spec, Vec::new(), above);
+}
+
+/// Where `at` lies on an axis whose ends are given, from 0 to 1; elsewhere at its end.
+fn share_of(scale: &Value, at: f64) -> f64 {
+    let [Some(low), Some(high)] = [0, 1].map(|end| scale["domain"][end].as_f64()) else {
+        return 1.0;
     };
-    // The first one takes out the lines behind the letters.
-    let names = [name("var(--surface)", 4), name("var(--ink)", 0)];
-    between(spec, Vec::new(), [vec![rule], names.into()].concat());
+    if scale["type"] == "log" {
+        (at / low).ln() / (high / low).ln()
+    } else {
+        (at - low) / (high - low)
+    }
 }
 
 /// The channels of marks that reach from a row's `low` to its `high`.
@@ -436,6 +454,20 @@ mod tests {
         let runs = Run::all(&records);
         let cut = cut_band(&runs, std::slice::from_ref(&line), Unit::Iops);
         (lines_over_time(&runs, vec![line], Unit::Iops, ""), cut)
+    }
+
+    #[test]
+    fn names_of_marks_stand_where_there_is_room() {
+        let x = x_axis(&json!({"type": "log", "domain": [0.1, 1_000]}), &json!({}));
+        let mut spec = line_spec(&[], &x, &y_axis(Unit::Years, &[1.0]), "linear", "");
+        with_marks(&mut spec, &[(500.0, "right".to_owned()), (0.9, "left".to_owned())]);
+        let placed = |layer: usize| {
+            let part = &spec["layer"][layer];
+            (part["mark"]["align"].clone(), part["encoding"]["y"]["value"].clone())
+        };
+        assert_eq!(placed(2), ("right".into(), 4.into()));
+        assert_eq!(placed(5), ("left".into(), 18.into()));
+        assert_eq!(share_of(&json!({"domain": [0, 4]}), 1.0).to_bits(), 0.25_f64.to_bits());
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub(crate) struct Slots {
     bound: u32,
     /// The checksum of the bytes in each slot below `next`.
     checksums: Vec<u32>,
-    /// Slots that were written since their room was last given back.
-    written: Vec<u32>,
+    /// Of each slot below `next`, whether it was written since its room was last given back.
+    is_written: Vec<bool>,
 }
 
 impl Slots {
@@ -30,7 +30,8 @@ impl Slots {
     /// better.
     pub(crate) fn new(unit_sectors: u64, checksums: Vec<u32>) -> Self {
         let next = checksums.len() as u32;
-        Self { unit_sectors, free: Vec::new(), next, bound: next, checksums, written: Vec::new() }
+        let is_written = vec![false; checksums.len()];
+        Self { unit_sectors, free: Vec::new(), next, bound: next, checksums, is_written }
     }
 
     /// True if there are fewer than `count` to hand out: the drive must be asked ([`Slots::keep`]).
@@ -59,10 +60,11 @@ impl Slots {
             assert!(self.next < self.bound, "asked for more slots than were made ready");
             self.next += 1;
             self.checksums.push(0);
+            self.is_written.push(false);
             self.next - 1
         });
         self.checksums[slot as usize] = checksum;
-        self.written.push(slot);
+        self.is_written[slot as usize] = true;
         slot
     }
 
@@ -87,16 +89,11 @@ impl Slots {
 
     /// Free slots whose bytes still take up room, as ranges; they are taken to be given back.
     pub(crate) fn take_dead(&mut self) -> Vec<std::ops::Range<u32>> {
-        let mut written = std::mem::take(&mut self.written);
-        written.sort_unstable();
-        written.dedup();
-        let mut free = self.free.clone();
-        free.sort_unstable();
-        let (dead, alive) =
-            written.into_iter().partition::<Vec<_>, _>(|slot| free.binary_search(slot).is_ok());
-        self.written = alive;
         let mut ranges: Vec<std::ops::Range<u32>> = Vec::new();
-        for slot in dead {
+        for &slot in self.free.iter().rev() {
+            if !std::mem::take(&mut self.is_written[slot as usize]) {
+                continue;
+            }
             match ranges.last_mut() {
                 Some(last) if last.end == slot => last.end += 1,
                 _ => ranges.push(slot..slot + 1),
@@ -124,25 +121,34 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Nothing in use is handed out, and what was freed is used again.
+        /// Nothing in use is handed out, what was freed is used again, and room is given back of what was written and is free.
         #[test]
         fn slots_in_use_are_not_handed_out(steps in prop::collection::vec((1_u32..40, any::<u64>()), 1..60)) {
             let mut slots = Slots::new(8, Vec::new());
             let mut used: BTreeSet<u32> = BTreeSet::new();
+            let mut written: BTreeSet<u32> = BTreeSet::new();
             for (count, drop) in steps {
-                if slots.is_short_of(count) {
+                if slots.is_short_of(count) || drop % 4 == 0 {
                     let mut set = BitSet::new(slots.count());
                     for &slot in &used {
                         set.insert(slot);
                     }
                     slots.keep(&set, count);
+                    if drop % 2 == 0 {
+                        let dead: Vec<u32> = written.difference(&used).copied().collect();
+                        prop_assert_eq!(slots.take_dead().into_iter().flatten().collect::<Vec<_>>(), dead);
+                        written.retain(|slot| used.contains(slot));
+                    }
                 }
                 for _ in 0..count {
-                    prop_assert!(used.insert(slots.take(7)));
+                    let slot = slots.take(7);
+                    prop_assert!(used.insert(slot));
+                    written.insert(slot);
                 }
                 used.retain(|slot| drop >> (slot % 64) & 1 == 0);
             }
             prop_assert!(slots.count() < 2_500 + SPARE);
+            prop_assert_eq!(slots.is_written.len(), slots.count() as usize);
         }
     }
 }

@@ -22,6 +22,7 @@ pub struct Launcher {
 pub fn namespaces(access: Access) -> Command {
     let mut command = Command::new("unshare");
     if access != Access::Mounts && !may_mount() {
+        // Without this right a namespace of users gives the right to make the others.
         command.args(["--user", "--map-root-user"]);
     }
     // Mounts and processes in the namespace end with its first process, however that ends. A

@@ -77,6 +77,29 @@ fn many_runs_have_a_panel_each() {
 }
 
 #[test]
+fn a_title_that_begins_with_the_lone_line_says_it_once() {
+    let titled = |title: &str| {
+        let json = format!(
+            r#"{{"caption": "", "runs": [], "charts": {{"x": {{"title": "{title}", "rows": [], "lines": [{{"label": "Waf", "x": [1], "y": [1]}}],
+            "spec": {{"mark": "point", "encoding": {{"x": {{"field": "x"}}, "y": {{"field": "v"}}}}}}}}}}}}"#
+        );
+        let page = format!("<script type=\"application/json\" id=\"data\">{json}</script>");
+        let data = FigureData::of_page(&page).unwrap();
+        let svg = plot(&data, "x", &Paper::default(), Format::Svg).unwrap();
+        String::from_utf8(svg).unwrap().matches("Waf").count()
+    };
+    assert_eq!(titled("Waf over x"), titled("Over x"), "there it is told behind the title");
+}
+
+#[test]
+fn data_without_figures_says_so() {
+    let page = r#"<script type="application/json" id="data">{"charts": {}}</script>"#;
+    let data = FigureData::of_page(page).unwrap();
+    let refused = plot(&data, "waf", &Paper::default(), Format::Svg).unwrap_err();
+    assert_eq!(refused.to_string(), "there is no figure `waf`; the input has none");
+}
+
+#[test]
 fn every_figure_of_a_report_is_drawn() {
     let data = cuts();
     assert!(data.figures().len() >= 4);

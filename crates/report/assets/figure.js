@@ -117,29 +117,29 @@ const figures = (() => {
   // Small multiples: a panel for each line, with the others in grey behind it. Power cuts are each run's own: panels
   // do not show them.
   function inPanels(chart, spec, inner, size) {
-    const own = spec.layer?.find((part) => part.encoding?.y) ?? { mark: spec.mark, encoding: spec.encoding };
-    const without = ({ strokeDash, ...encoding }) => encoding;
-    const short = (axis) => ({ ...axis, axis: { ...axis.axis, title: null, tickCount: 3 } });
-    const encoding = { ...without(own.encoding), x: short(own.encoding.x), y: short(own.encoding.y) };
-    const { color, ...grey } = encoding;
-    const gap = size;
+    const { mark: lone, encoding: alone, layer, width: _, ...rest } = spec;
+    const { mark, encoding: told } = layer?.find((part) => part.encoding?.y) ?? { mark: lone, encoding: alone };
+    const short = (channel) => ({ ...channel, axis: { ...channel.axis, title: null, tickCount: 3 } });
+    const axes = { x: short(told.x), y: short(told.y) };
+    const grey = { color: { value: "var(--rule-strong)" }, detail: { field: "k" } };
     const labels = 5 * size; // of the vertical axis, which each row has
     const columns = Math.max(1, Math.min(4, Math.floor((inner - labels) / (9 * size))));
-    const width = (inner - labels - gap * (columns - 1)) / columns;
-    const { mark, encoding: _, layer, width: __, ...rest } = spec;
-    const words = { labelColor: "var(--ink)", labelFontSize: size, labelAnchor: "start", labelPadding: size * 0.3, labelLimit: width };
+    const width = (inner - labels - size * (columns - 1)) / columns;
+    const header = {
+      title: null, labelColor: "var(--ink)", labelFontSize: size, labelAnchor: "start", labelPadding: size * 0.3, labelLimit: width,
+    };
     return {
       ...rest,
       autosize: "pad", // fitting is for single views
-      facet: { field: "k", type: "nominal", sort: chart.lines.map((line) => line.label), header: { title: null, ...words } },
+      facet: { field: "k", type: "nominal", sort: chart.lines.map((line) => line.label), header },
       columns,
-      spacing: gap,
+      spacing: size,
       spec: {
         width,
         height: Math.round(width * 0.5),
         layer: [
-          { data: { values: spec.data.values }, mark: { ...own.mark, strokeWidth: 0.75 }, encoding: { ...grey, color: { value: "var(--rule-strong)" }, detail: { field: "k" } } },
-          { mark: { ...own.mark, strokeWidth: 1.25 }, encoding },
+          { data: { values: spec.data.values }, mark: { ...mark, strokeWidth: 0.75 }, encoding: { ...axes, ...grey } },
+          { mark: { ...mark, strokeWidth: 1.25 }, encoding: { ...axes, color: told.color } },
         ],
       },
     };
@@ -218,5 +218,5 @@ const figures = (() => {
     return { millimetres, font: families, width: millimetres * PER_MM, size: points * PER_POINT };
   }
 
-  return { LIGHT, config, points, rows, fullSpec, isStacked, onPaper, finished, options };
+  return { LIGHT, config, points, rows, fullSpec, isStacked, onPaper, finished, options, escaped };
 })();

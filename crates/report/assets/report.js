@@ -242,7 +242,7 @@
     const id = button.dataset.figure;
     const svg = id
       ? await drawn(data.charts[id], asked)
-      : drawings.saved(button.closest("figure"), asked, drawings.caption());
+      : drawings.saved(button.closest("figure"), asked);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
     link.download = (id ?? button.closest("section").id) + ".svg";

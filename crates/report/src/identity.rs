@@ -354,6 +354,23 @@ mod tests {
     }
 
     #[test]
+    fn a_caption_names_what_was_varied_and_counts_what_is_many() {
+        let drive = |capacity_bytes| Drive { capacity_bytes, ..Drive::default() };
+        let records = ["5 %", "7 %", "9 %", "11 %", "13 %"].into_iter().zip(1..);
+        let records = records.map(|(op, capacity_bytes)| {
+            let mut record = run("greedy", op);
+            record.varied.remove(0);
+            record.drive = Some(drive(capacity_bytes));
+            record
+        });
+        let caption = caption(&records.collect::<Vec<_>>());
+        assert!(
+            caption.starts_with("Scenario hot-cold; varied: device.ftl.op; 5 drives; seed 0"),
+            "{caption}"
+        );
+    }
+
+    #[test]
     fn differences_are_no_common_facts() {
         let records = [run("greedy", "7 %"), run("fifo", "7 %")];
         let facts = facts(&records);

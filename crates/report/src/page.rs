@@ -284,7 +284,7 @@ pub struct FigureData {
 }
 
 impl FigureData {
-    /// The figures that a report on these runs has, and what it shows in panels as a chart.
+    /// The figures that a report on these runs has; panels become charts.
     ///
     /// # Errors
     /// [`ReportError::NoRuns`] if there are no records.

@@ -217,8 +217,11 @@ document.querySelector("button.save").click();
         "what became of power cuts then",
         ">acknowledged lost<",
         "sample; work: sh",
-        "rgb(47, 158, 119)",
-        "rgb(221, 95, 13)",
+        // Of the legend, and of the drawing itself.
+        "fill='rgb(47, 158, 119)'",
+        "fill='rgb(221, 95, 13)'",
+        "fill:rgb(47, 158, 119)",
+        "fill:rgb(221, 95, 13)",
     ] {
         assert!(saved.contains(part), "no {part} in {saved}");
     }

@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 
 const [page, pages = "10"] = process.argv.slice(2);
+if (!page) throw new Error("name a page");
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // Charts are drawn where their place is seen to be near: this times what the page does then.
@@ -65,6 +66,7 @@ async function once() {
 const times = [];
 for (let i = 0; i < Number(pages); i += 1) {
   const [ms, drawn, charts] = await once();
+  if (!charts) throw new Error("the page has no charts");
   if (drawn < charts) throw new Error(`${drawn} of ${charts} charts were drawn`);
   times.push(ms);
 }

@@ -20,6 +20,7 @@ pub mod control;
 mod control_socket;
 mod cuts;
 mod direct;
+mod engine;
 mod faults;
 mod fuse;
 pub mod fuzz;
@@ -46,6 +47,7 @@ pub use budget::{Limits, TooLittle};
 pub use clock::Pace;
 pub use control_socket::ControlSocket;
 pub use direct::{Call, Counts, Direct, DirectError};
+pub use engine::lies::Lies;
 pub use fuse::{Blocks, Mount};
 pub use http::{
     Campaign, CampaignFacts, CampaignFailure, CampaignNews, Http, HttpError, HttpOptions,
@@ -56,7 +58,6 @@ pub use leyden_nvme::{HostSecrets, Secret, SecretError, parse_secrets};
 pub use listen::{Access, Listen};
 pub use nvme::{CutMode, Nvme, NvmeError, NvmeOptions};
 pub use owner::Handle;
-pub use owner::lies::Lies;
 pub use remote::{Outcome, Remote, RemoteError};
 pub use server::{ServeError, Server, ServerOptions};
 pub use switch::{

@@ -343,6 +343,15 @@ impl Socket {
         .is_err()
     }
 
+    /// Sends as much as it takes without a wait; says how much that was.
+    pub(crate) fn send_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        Ok(match self {
+            Self::Unix(stream) => rustix::net::send(stream.as_fd(), bytes, flags),
+            Self::Tcp(stream) => rustix::net::send(stream.as_fd(), bytes, flags),
+        }?)
+    }
+
     /// Ends it, for both sides and for all who wait for it.
     pub(crate) fn close(&self) {
         let _ = match self {

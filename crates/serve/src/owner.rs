@@ -1,65 +1,103 @@
-//! The thread that has the drive.
+//! The thread that has the drive when nobody else does.
+//!
+//! Over time, at its switch, and for commands of a drive with latencies, a drive needs a thread of its own. Commands of a
+//! drive without latencies are carried out by the thread that brings them, if the drive is free: nobody has to be woken.
+//!
+//! **Invariants**
+//! - Nobody goes past a message that waits for the owner: what one client asks is done in its order.
+//! - However the owner ends, all that waits is answered: the drive goes with it.
 
 mod batch;
-mod control;
-pub(crate) mod lies;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use leyden_device::{Lba, SECTOR_BYTES, Status, ZoneReport};
-use leyden_image::{Done, Drive, ImageError};
-use leyden_sim::Time;
-use leyden_wire::programs::ZoneLine;
-use tracing::{debug, error, warn};
+use leyden_image::{Drive, ImageError};
 
-use crate::about;
-use crate::ask::{Answer, Ask, Failure};
-use crate::clock::{Clock, Pace, wall};
-use crate::cuts::Cuts;
-use crate::direct::Counts;
-use crate::faults::Faults;
-use crate::latencies::{Kind, Latencies};
-use crate::switch::{self, Served};
+use crate::ask::{Answer, Ask};
+use crate::clock::{Pace, wall};
+use crate::engine::lies::Lies;
+use crate::engine::{Engine, Rest, Seen};
+use crate::switch;
 
-pub(crate) use batch::Batch;
-use batch::Reply;
-use lies::Lies;
+pub(crate) use batch::{Batch, Reply};
 
-/// A command in flight.
-struct Waiting {
-    reply: Reply,
-    /// From when it had come in until the drive was asked.
-    waited: Duration,
-    asked: Time,
-    kind: Option<Kind>,
-}
-
-pub(crate) enum Message {
+enum Message {
     /// In the order in which the client asked, and when they had come in.
     Commands(Vec<(Ask, Reply)>, Instant),
     Control(switch::Ask, Sender<switch::Answer>),
     /// Looks at what is there when everything before it has been handled.
     Look(Box<dyn FnOnce(&Seen<'_>) + Send>),
+    /// The drive has failed under another thread.
+    Failed,
 }
 
-/// The parts that can be looked at.
-pub(crate) struct Seen<'a> {
-    pub(crate) drive: &'a Drive,
-    pub(crate) counts: Counts,
-    pub(crate) served: &'a Served,
-    pub(crate) latencies: &'a Latencies,
-    /// Commands under way.
-    pub(crate) pending: u64,
-    pub(crate) cuts: &'a Cuts,
+/// The place of the drive, and who may have it.
+#[derive(Default)]
+struct Seat {
+    state: Mutex<State>,
+    /// Messages that the owner has not handled yet.
+    queued: AtomicUsize,
+    /// Whoever asks carries it out, if the drive is free.
+    is_untimed: bool,
+}
+
+#[derive(Default)]
+enum State {
+    Works(Box<Engine>),
+    /// Under another thread than the owner.
+    Failed(ImageError),
+    /// The owner is gone.
+    #[default]
+    Gone,
+}
+
+impl Seat {
+    /// Carries it out here and now, if that is possible. What is left to the owner.
+    fn carry_out(&self, asks: Vec<(Ask, Reply)>, ready: Instant) -> Option<Message> {
+        let is_next = self.is_untimed && self.queued.load(Ordering::Acquire) == 0;
+        let mut state = if is_next { self.state.try_lock().ok() } else { None };
+        let Some(State::Works(engine)) = state.as_deref_mut() else {
+            return Some(Message::Commands(asks, ready));
+        };
+        let carried_out = engine.commands(asks, ready).and_then(|()| engine.go_on());
+        carried_out.err().map(|error| {
+            if let Some(state) = &mut state {
+                **state = State::Failed(error);
+            }
+            Message::Failed
+        })
+    }
+
+    /// # Panics
+    /// If another thread has panicked with the drive: it is in an unknown state.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no thread has panicked with the drive")
+    }
+}
+
+/// Takes the drive away when this is dropped, which answers all that waits for it.
+struct Leaving(Arc<Seat>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        *self.0.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Gone;
+    }
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seat").field("queued", &self.queued).finish_non_exhaustive()
+    }
 }
 
 /// The way to the drive.
 #[derive(Clone, Debug)]
 pub struct Handle {
     inbox: Sender<Message>,
+    seat: Arc<Seat>,
     capacity_sectors: u64,
     unit_bytes: u32,
     is_recorded: bool,
@@ -67,8 +105,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Asks the drive; `reply` is called once with the answer, as a rule by the drive's thread, and must
-    /// not wait for anything.
+    /// Asks the drive; `reply` is called once with the answer, by whichever thread has the drive then, and must not wait for
+    /// anything.
     pub fn ask(&self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
         let mut batch = Batch::default();
         batch.push(ask, reply);
@@ -80,15 +118,22 @@ impl Handle {
         let (asks, ready) = std::mem::take(batch).into_parts();
         if !asks.is_empty() {
             let ready = ready.unwrap_or_else(wall);
-            // If the drive's thread is gone, the batch is dropped, which answers it.
-            let _ = self.inbox.send(Message::Commands(asks, ready));
+            if let Some(message) = self.seat.carry_out(asks, ready) {
+                let _ = self.send(message); // if the drive is gone, the batch is dropped, which answers it
+            }
         }
+    }
+
+    /// Leaves it to the owner. `None` if that is gone.
+    fn send(&self, message: Message) -> Option<()> {
+        self.seat.queued.fetch_add(1, Ordering::AcqRel);
+        self.inbox.send(message).ok()
     }
 
     /// Asks the server, and waits for the answer; `None` if the drive is gone.
     pub fn control(&self, ask: switch::Ask) -> Option<switch::Answer> {
         let (to, answer) = std::sync::mpsc::channel();
-        self.inbox.send(Message::Control(ask, to)).ok()?;
+        self.send(Message::Control(ask, to))?;
         answer.recv().ok()
     }
 
@@ -99,7 +144,7 @@ impl Handle {
     ) -> Option<T> {
         let (to, found) = std::sync::mpsc::channel();
         let look = move |seen: &Seen<'_>| drop(to.send(look(seen))); // who asks waits for it
-        self.inbox.send(Message::Look(Box::new(look))).ok()?;
+        self.send(Message::Look(Box::new(look)))?;
         found.recv().ok()
     }
 
@@ -129,31 +174,13 @@ impl Handle {
     }
 }
 
-/// Closer than this, an event is waited for awake: sleeping takes longer than it says.
-const SPIN: Duration = Duration::from_micros(60);
 /// An idle drive looks after its image so often.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The drive, its clock, and the callbacks of commands in flight.
+/// See the module.
 pub(crate) struct Owner {
-    drive: Drive,
-    clock: Clock,
     inbox: Receiver<Message>,
-    /// By tag: the command in flight.
-    waiting: Vec<Option<Waiting>>,
-    free_tags: Vec<u32>,
-    pending: usize,
-    served: Served,
-    counts: Counts,
-    latencies: Latencies,
-    cuts: Cuts,
-    /// Told to whoever has a handle: see [`Handle::switched`].
-    power: Arc<AtomicU32>,
-    lies: Lies,
-    faults: Faults,
-    stop: Option<Sender<switch::Answer>>,
-    /// Kept to save an allocation.
-    done: Vec<Done>,
+    seat: Arc<Seat>,
 }
 
 /// How the drive's thread has ended: the image is closed, or could not be.
@@ -163,305 +190,111 @@ impl Owner {
     /// A drive's owner, and the way to it.
     pub(crate) fn new(drive: Drive, pace: Pace, lies: Lies) -> (Self, Handle) {
         let (to, inbox) = std::sync::mpsc::channel();
-        let handle = Handle {
-            inbox: to,
-            capacity_sectors: drive.capacity_sectors(),
-            unit_bytes: drive.unit_bytes(),
-            is_recorded: drive.is_recorded(),
-            power: Arc::new(AtomicU32::new(drive.is_off().into())),
-        };
-        let power = Arc::clone(&handle.power);
-        let owner = Self {
-            clock: Clock::new(pace, drive.now()),
-            drive,
-            inbox,
-            waiting: Vec::new(),
-            free_tags: Vec::new(),
-            pending: 0,
-            served: Served::default(),
-            counts: Counts::default(),
-            latencies: Latencies::default(),
-            cuts: Cuts::default(),
-            power,
-            lies,
-            faults: Faults::default(),
-            stop: None,
-            done: Vec::new(),
-        };
-        (owner, handle)
+        let (capacity_sectors, unit_bytes) = (drive.capacity_sectors(), drive.unit_bytes());
+        let (is_recorded, is_untimed) = (drive.is_recorded(), pace == Pace::Untimed);
+        let power = Arc::new(AtomicU32::new(drive.is_off().into()));
+        let engine = Box::new(Engine::new(drive, pace, lies, Arc::clone(&power)));
+        let state = Mutex::new(State::Works(engine));
+        let seat = Arc::new(Seat { state, queued: AtomicUsize::new(0), is_untimed });
+        let owner = Self { inbox, seat: Arc::clone(&seat) };
+        (owner, Handle { inbox: to, seat, capacity_sectors, unit_bytes, is_recorded, power })
     }
 
     /// Serves until it is told to stop, or all handles are gone; then closes the image. What is under way when it
     /// is told ends before that, and nothing new begins: clients that never pause would keep it going.
-    pub(crate) fn run(mut self) -> Ended {
+    pub(crate) fn run(self) -> Ended {
+        let _leaving = Leaving(Arc::clone(&self.seat));
+        let mut next = None;
         loop {
-            let is_open = self.take_all()?;
-            self.go_on()?;
-            if self.pending == 0 && (self.stop.is_some() || !is_open) {
-                return self.close();
+            let mut state = self.seat.lock();
+            let engine = match &mut *state {
+                State::Works(engine) => engine,
+                other => return failure_of(std::mem::take(other)),
+            };
+            if let Some(message) = next.take() {
+                self.handle(engine, message)?;
             }
-            self.wait()?;
+            let is_open = self.take_all(engine)?;
+            engine.go_on()?;
+            if engine.has_stopped() || !is_open && engine.is_at_rest() {
+                let State::Works(engine) = std::mem::take(&mut *state) else { unreachable!() };
+                drop(state);
+                return engine.close();
+            }
+            let (rest, requests) = (engine.rest(), engine.requests());
+            drop(state);
+            next = match rest {
+                Rest::None => {
+                    std::hint::spin_loop();
+                    None
+                }
+                Rest::For(span) => self.inbox.recv_timeout(span).ok(),
+                Rest::Idle => match self.inbox.recv_timeout(IDLE) {
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.look_after(requests)?;
+                        None
+                    }
+                    came => came.ok(),
+                },
+            }
         }
     }
 
     /// Handles what has come. False if nothing can come any more.
-    fn take_all(&mut self) -> Result<bool, ImageError> {
+    fn take_all(&self, engine: &mut Engine) -> Result<bool, ImageError> {
         loop {
             match self.inbox.try_recv() {
-                Ok(message) => self.handle(message)?,
+                Ok(message) => self.handle(engine, message)?,
                 Err(TryRecvError::Empty) => return Ok(true),
                 Err(TryRecvError::Disconnected) => return Ok(false),
             }
         }
     }
 
-    /// Lets the drive come to `now`, and answers those whose commands have ended.
-    fn advance(&mut self, now: Time) -> Result<(), ImageError> {
-        let mut ended = std::mem::take(&mut self.done);
-        self.drive.advance(now, &mut ended)?;
-        for done in ended.drain(..) {
-            self.answer(done);
-        }
-        self.done = ended;
-        Ok(())
-    }
-
-    /// Lets the drive come to now, and answers those whose commands have ended.
-    fn go_on(&mut self) -> Result<(), ImageError> {
-        if self.clock.is_untimed() {
-            self.drive.finish(self.pending)?;
-        }
-        self.advance(self.clock.now(self.drive.now()))
-    }
-
-    /// Waits until there is something to do.
-    fn wait(&mut self) -> Result<(), ImageError> {
-        let next = self.drive.next_event().filter(|_| self.pending > 0);
-        let span = match next {
-            Some(next) => self.clock.until(next, self.drive.now()),
-            None => IDLE,
-        };
-        if span < SPIN {
-            std::hint::spin_loop();
-            return Ok(());
-        }
-        match self.inbox.recv_timeout(span.saturating_sub(SPIN)) {
-            Ok(message) => self.handle(message),
-            Err(RecvTimeoutError::Timeout) if next.is_none() => self.look_after(),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Called when the drive is idle: a long log is replaced by a checkpoint.
-    fn look_after(&mut self) -> Result<(), ImageError> {
-        self.drive.settle_recording();
-        if self.drive.wants_checkpoint(false) && self.drive.is_idle() {
-            self.checkpoint()?;
-        }
-        Ok(())
-    }
-
-    /// Takes a checkpoint. On a full file system the log goes on instead, as long as it has space.
-    fn checkpoint(&mut self) -> Result<(), ImageError> {
-        match self.drive.checkpoint(false) {
-            Err(error) if failure_of(&error) == Failure::NoSpace => warn!(%error, "no checkpoint"),
-            made => {
-                made?;
-                debug!("checkpoint");
-            }
-        }
-        Ok(())
-    }
-
-    fn handle(&mut self, message: Message) -> Result<(), ImageError> {
-        match message {
-            Message::Commands(batch, ready) => {
-                batch.into_iter().try_for_each(|(ask, reply)| self.command(ask, reply, ready))
-            }
-            Message::Control(ask, to) => self.control(ask, to),
+    fn handle(&self, engine: &mut Engine, message: Message) -> Result<(), ImageError> {
+        let handled = match message {
+            Message::Commands(asks, ready) => engine.commands(asks, ready),
+            Message::Control(ask, to) => engine.control(ask, to),
             Message::Look(look) => {
-                let (drive, counts, pending) = (&self.drive, self.counts, self.pending as u64);
-                let (served, latencies, cuts) = (&self.served, &self.latencies, &self.cuts);
-                look(&Seen { drive, counts, served, latencies, pending, cuts });
+                look(&engine.seen());
                 Ok(())
             }
-        }
-    }
-
-    fn command(&mut self, ask: Ask, reply: Reply, ready: Instant) -> Result<(), ImageError> {
-        if self.stop.is_some() {
-            return Ok(()); // dropping the reply says that the drive is gone
-        }
-        if self.drive.wants_checkpoint(true) {
-            self.quiesce()?;
-        }
-        if !self.drive.is_off()
-            && let Some(status) = self.faults.fails(&ask)
-        {
-            self.fail(reply, Failure::Drive(status));
-            return Ok(());
-        }
-        match ask {
-            Ask::Extents(lba, sectors) => reply.send(self.extents(lba, sectors)),
-            Ask::Mark(text) => {
-                self.go_on()?; // behind all that the host has been told of
-                self.drive.mark(&text);
-                reply.send(Answer::Done);
-            }
-            Ask::Flush if self.lies.flushes => reply.send(Answer::Done),
-            Ask::Write(lba, ref data, flags) if self.lies.atomic => {
-                self.tear((lba, data, flags), reply, ready);
-            }
-            ask => self.submit(&ask, reply, ready),
-        }
-        Ok(())
-    }
-
-    /// Waits for all commands in flight, and takes a checkpoint.
-    fn quiesce(&mut self) -> Result<(), ImageError> {
-        while !self.drive.is_idle() && !self.drive.is_off() {
-            let Some(next) = self.drive.next_event() else { return Ok(()) };
-            std::thread::sleep(self.clock.until(next, self.drive.now()));
-            self.advance(next)?;
-        }
-        if self.drive.is_off() { Ok(()) } else { self.checkpoint() }
-    }
-
-    fn extents(&self, lba: Lba, sectors: u32) -> Answer {
-        let end = lba.0.checked_add(u64::from(sectors));
-        let is_in = sectors > 0 && end.is_some_and(|end| end <= self.drive.capacity_sectors());
-        match (self.drive.is_off(), is_in) {
-            (true, _) => Answer::Failed(Failure::Drive(Status::NotReady)),
-            (_, false) => Answer::Failed(Failure::Drive(Status::LbaOutOfRange)),
-            _ => Answer::Extents(self.drive.extents(lba, sectors)),
-        }
-    }
-
-    fn submit(&mut self, ask: &Ask, reply: Reply, ready: Instant) {
-        let tag = self.free_tags.pop().unwrap_or(self.waiting.len() as u32);
-        let now = self.clock.now(self.drive.now());
-        let drive = &mut self.drive;
-        let asked = match *ask {
-            Ask::Read(lba, sectors) => drive.read(now, tag, lba, sectors),
-            Ask::Write(lba, ref data, flags) => {
-                drive.write(now, tag, lba, data, flags.but_fua(self.lies.flushes))
-            }
-            Ask::Append(lba, ref data, flags) => {
-                drive.append(now, tag, lba, data, flags.but_fua(self.lies.flushes))
-            }
-            Ask::Zone(ask) => drive.zone(now, tag, ask),
-            Ask::Zones(lba, most) => drive.zone_report(now, tag, lba, most),
-            Ask::Flush => drive.flush(now, tag),
-            Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
-            Ask::WriteZeroes(lba, sectors, fua) => {
-                drive.write_zeroes(now, tag, lba, sectors, fua && !self.lies.flushes)
-            }
-            Ask::Extents(..) | Ask::Mark(_) => unreachable!("answered without the device"),
+            Message::Failed => Ok(()), // the next look at the drive says why
         };
-        if self.waiting.len() as u32 == tag {
-            self.waiting.push(None);
-        }
-        if let Err(error) = asked {
-            self.free_tags.push(tag);
-            error!(%error, "the image cannot be written");
-            return self.fail(reply, failure_of(&error));
-        }
-        self.count(ask);
-        let waited = self.clock.wait_since(ready);
-        let kind = Kind::of(ask);
-        self.waiting[tag as usize] = Some(Waiting { reply, waited, asked: now, kind });
-        self.pending += 1;
+        self.seat.queued.fetch_sub(1, Ordering::Release);
+        handled
     }
 
-    const fn count(&mut self, ask: &Ask) {
-        let (served, counts) = (&mut self.served, &mut self.counts);
-        match ask {
-            Ask::Read(_, sectors) => {
-                served.reads += 1;
-                counts.reads += 1;
-                counts.read_bytes += *sectors as u64 * SECTOR_BYTES;
-            }
-            Ask::Write(_, data, _) | Ask::Append(_, data, _) => {
-                served.writes += 1;
-                counts.writes += 1;
-                counts.written_bytes += data.len() as u64;
-            }
-            Ask::WriteZeroes(..) => served.writes += 1,
-            Ask::Flush => {
-                served.flushes += 1;
-                counts.flushes += 1;
-            }
-            Ask::Trim(..) => served.trims += 1,
-            Ask::Zone(_) | Ask::Zones(..) | Ask::Extents(..) | Ask::Mark(_) => {}
+    /// Looks after a drive that nobody has asked for anything since it had answered so many requests.
+    fn look_after(&self, requests: u64) -> Result<(), ImageError> {
+        match &mut *self.seat.lock() {
+            State::Works(engine) if engine.requests() == requests => engine.look_after(),
+            _ => Ok(()),
         }
-    }
-
-    fn answer(&mut self, done: Done) {
-        let Some(waiting) = self.waiting[done.tag as usize].take() else {
-            unreachable!("nobody waits for what has ended");
-        };
-        let Waiting { reply, waited, asked, kind } = waiting;
-        self.free_tags.push(done.tag);
-        self.pending -= 1;
-        let late = waited + self.clock.late(done.time, self.drive.now());
-        self.served.answered(late, self.clock.between(asked, done.time));
-        if let Some(kind) = kind.filter(|_| done.status == Status::Success) {
-            self.latencies.record(kind, done.time.since(asked));
-        }
-        let answer = match done {
-            Done { status: Status::Success, appended: Some(lba), .. } => Answer::Appended(lba),
-            Done { status: Status::Success, zones: Some(report), .. } => {
-                Answer::Zones(self.described(&report))
-            }
-            Done { status: Status::Success, data, .. } if data.is_empty() => Answer::Done,
-            Done { status: Status::Success, data, .. } => Answer::Data(data),
-            Done { no_memory: true, .. } => return self.fail(reply, Failure::NoMemory),
-            Done { status, .. } => return self.fail(reply, Failure::Drive(status)),
-        };
-        reply.send(answer);
-    }
-
-    fn fail(&mut self, reply: Reply, failure: Failure) {
-        self.served.failed += 1;
-        self.served.no_space += u64::from(failure == Failure::NoSpace);
-        self.counts.failures += 1;
-        reply.send(Answer::Failed(failure));
-    }
-
-    /// The zones of a report, with what they hold.
-    fn described(&self, report: &ZoneReport) -> Vec<ZoneLine> {
-        let Some(first) = report.zones.first() else { return Vec::new() };
-        let size = about::Identity::of(&self.drive).zone_size_bytes / SECTOR_BYTES;
-        about::zones(&self.drive, (first.start.0 / size) as u32, report.zones.len() as u32)
-    }
-
-    /// Lets the drive come to rest, however long that would take it, and closes the image.
-    fn close(mut self) -> Ended {
-        self.drive.rest()?;
-        self.drive.close()?;
-        if let Some(to) = self.stop {
-            let _ = to.send(switch::Answer::Stopped);
-        }
-        Ok(())
     }
 }
 
-fn failure_of(error: &ImageError) -> Failure {
-    match error {
-        error if error.is_full() => Failure::NoSpace,
-        _ => Failure::Image,
+/// The end of an owner whose drive is not there any more.
+fn failure_of(state: State) -> Ended {
+    match state {
+        State::Failed(error) => Err(error),
+        State::Works(_) | State::Gone => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use leyden_device::Lba;
+
     use super::*;
+    use crate::ask::Failure;
 
     #[test]
     fn who_asks_a_drive_that_is_gone_is_told() {
         let (inbox, drive) = std::sync::mpsc::channel();
-        let (unit_bytes, power) = (4_096, Arc::default());
-        let handle = Handle { inbox, capacity_sectors: 8, unit_bytes, is_recorded: false, power };
+        let (unit_bytes, power, seat) = (4_096, Arc::default(), Arc::default());
+        let (capacity_sectors, is_recorded) = (8, false);
+        let handle = Handle { inbox, seat, capacity_sectors, unit_bytes, is_recorded, power };
         let (to, answers) = std::sync::mpsc::channel();
         let ask =
             |to: Sender<Answer>| handle.ask(Ask::Flush, move |answer| to.send(answer).unwrap());
@@ -472,12 +305,18 @@ mod tests {
         assert_eq!(all, vec![Answer::Failed(Failure::Gone); 2]);
     }
 
-    /// A drive of 16 MiB that is served by a thread of `scope`.
+    /// A drive of 16 MiB, served by a thread of `scope`.
     fn served<'s>(
         folder: &std::path::Path,
         pace: Pace,
         scope: &'s std::thread::Scope<'s, '_>,
     ) -> Handle {
+        let (owner, handle) = owner(folder, pace);
+        scope.spawn(move || owner.run().unwrap());
+        handle
+    }
+
+    fn owner(folder: &std::path::Path, pace: Pace) -> (Owner, Handle) {
         let mut device = leyden_device::Config::default();
         (device.nand.channels, device.nand.dies_per_channel) = (2, 1);
         (device.nand.blocks_per_plane, device.nand.pages_per_block) = (96, 16);
@@ -487,9 +326,90 @@ mod tests {
         let (name, made_by) = ("disk".to_owned(), "test".to_owned());
         let config = leyden_image::ImageConfig { name, seed: 1, device, stack: None, made_by };
         let drive = Drive::create(&folder.join("disk.leyden"), config).unwrap();
-        let (owner, handle) = Owner::new(drive, pace, Lies::default());
-        scope.spawn(move || owner.run().unwrap());
-        handle
+        Owner::new(drive, pace, Lies::default())
+    }
+
+    /// A drive without latencies that is free is asked by whoever comes, and one that is not in the order of who came.
+    #[test]
+    fn a_free_drive_answers_at_once_and_nobody_goes_past_what_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let (owner, handle) = owner(folder.path(), Pace::Untimed);
+        let (told, answers) = std::sync::mpsc::channel();
+        let ask = |number: u32| {
+            let told = told.clone();
+            handle.ask(Ask::Read(Lba(0), 8), move |_| {
+                told.send((number, std::thread::current().id())).unwrap();
+            });
+        };
+        ask(0);
+        let here = std::thread::current().id();
+        assert_eq!(answers.try_recv(), Ok((0, here)), "answered before `ask` returned");
+        let busy = handle.seat.state.lock().unwrap();
+        ask(1);
+        drop(busy);
+        ask(2);
+        assert!(answers.try_recv().is_err(), "the first is left to the owner, and the second");
+        std::thread::scope(|scope| {
+            scope.spawn(move || owner.run().unwrap());
+            let mut done = answers.iter().map(|(number, thread)| (number, thread == here));
+            assert_eq!([done.next(), done.next()], [Some((1, false)), Some((2, false))]);
+            drop(handle);
+        });
+    }
+
+    #[test]
+    fn a_drive_with_latencies_is_left_to_the_thread_that_sees_time_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_owner, handle) = owner(folder.path(), Pace::Times(1.0));
+        handle.ask(Ask::Read(Lba(0), 8), |answer| {
+            assert_eq!(answer, Answer::Failed(Failure::Gone), "the owner never ran");
+        });
+        assert_eq!(handle.seat.queued.load(Ordering::Acquire), 1);
+    }
+
+    #[test]
+    fn what_is_in_flight_is_answered_however_the_owner_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let (owner, handle) = owner(folder.path(), Pace::Times(1e-6));
+        let (to, answers) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let running = scope.spawn(move || owner.run());
+            handle.ask(Ask::Trim(Lba(0), 8), move |answer| to.send(answer).unwrap());
+            assert_eq!(handle.look(|seen| assert_eq!(seen.pending, 0, "the test's panic")), None);
+            assert!(running.join().is_err());
+        });
+        let answer = answers.recv_timeout(Duration::from_secs(30));
+        assert_eq!(answer, Ok(Answer::Failed(Failure::Gone)));
+        assert_eq!(handle.control(switch::Ask::Status), None);
+    }
+
+    /// What a callback asks for is done after it, by the owner.
+    #[test]
+    fn an_answer_may_ask_again() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            let handle = served(folder.path(), Pace::Untimed, scope);
+            let (told, answers) = std::sync::mpsc::channel();
+            let again = handle.clone();
+            handle.ask(Ask::Read(Lba(0), 8), move |_| {
+                again.ask(Ask::Flush, move |answer| told.send(answer).unwrap());
+            });
+            assert_eq!(answers.recv(), Ok(Answer::Done));
+        });
+    }
+
+    #[test]
+    fn a_drive_that_fails_under_another_thread_ends_its_owner_and_answers_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (owner, handle) = owner(folder.path(), Pace::Times(1.0));
+        let (to, answers) = std::sync::mpsc::channel();
+        handle.ask(Ask::Trim(Lba(0), 8), move |answer| to.send(answer).unwrap());
+        let error = ImageError::Io(std::io::ErrorKind::NotSeekable.into());
+        *handle.seat.state.lock().unwrap() = State::Failed(error);
+        handle.send(Message::Failed).unwrap();
+        assert!(matches!(owner.run(), Err(ImageError::Io(_))));
+        assert_eq!(answers.recv(), Ok(Answer::Failed(Failure::Gone)));
+        assert_eq!(handle.control(switch::Ask::Status), None);
     }
 
     /// Commands are late from when they were there, not from when the server came to look at them.

@@ -1,4 +1,5 @@
-//! The session of one client, whatever protocol it speaks: a thread that reads requests and one that writes replies.
+//! The session of one client, whatever protocol it speaks: a thread that reads requests, and one that writes what the first cannot
+//! send at once.
 //!
 //! **What lives here**: the deadline of the negotiation, batching, the window, memory, time-outs, the end. **What doesn't**: what bytes mean; that is a
 //! [`Protocol`]'s.
@@ -8,21 +9,23 @@
 //! - No memory is taken for a payload before its bytes have come, nor for a reply before the budget has room for it.
 //! - Whatever ends one of the two threads ends the other. Requests that a client has left behind are not served.
 
+mod replies;
 mod turn;
 
-pub(crate) use turn::{Asks, Encoded, Outbox, Protocol, Single, Step, Turn, one};
+pub(crate) use replies::{Encoded, Outbox};
+pub(crate) use turn::{Asks, Protocol, Single, Step, Turn, batches_of, hand_over, one};
 
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
 use std::thread::Builder;
 
 use crate::budget::{Budget, COMMAND_BYTES, GATHERED, Permit, Window};
 use crate::guests::Guest;
 use crate::negotiating::Negotiating;
-use crate::owner::{Batch, Handle};
-use crate::stream::{Reader, Stream, send};
-use turn::Outgoing;
+use crate::owner::Handle;
+use crate::stream::{Reader, Stream};
+use replies::{Pipe, write};
+use turn::Route;
 
 /// No head of a request is longer.
 const HEAD_MOST: usize = 128;
@@ -43,20 +46,23 @@ pub(crate) fn serve<P: Protocol>(
     let Some(mut protocol) = negotiated else { return Ok(()) };
     guest.settle()?;
     let (to, replies) = std::sync::mpsc::channel();
-    protocol.begin(&Outbox::new(&to), stream.socket());
+    let out = Outbox::new(to);
+    protocol.begin(&out, stream.socket());
+    let pipe = Pipe::new(stream.clone());
     let window = Arc::new(Window::new(Arc::clone(budget), P::COMMANDS_FIRST));
     let reader = Reader::new(stream.clone(), Arc::clone(&window))?;
     std::thread::scope(|scope| {
-        let (out, windows) = (stream.clone(), Arc::clone(&window));
-        let write = move || write(Closing(out), &replies, &windows);
+        let (closing, windows, shared) =
+            (Closing(stream.clone()), Arc::clone(&window), Arc::clone(&pipe));
+        let write = move || write(&closing, &shared, &replies, &windows);
         let writer = Builder::new().name("replies".to_owned()).spawn_scoped(scope, write)?;
         let _closing = Closing(stream); // ends the writer if this thread panics
         let stream = BufReader::with_capacity(GATHERED, reader);
-        let mut session =
-            Session { protocol, stream, drives, guest, to, window, batches: batches_of(drives) };
+        let route = Route::new(drives, out, pipe);
+        let mut session = Session { protocol, stream, guest, window, route };
         let read = session.read();
         // Requests in flight are answered before the connection ends.
-        hand_over(session.drives, &mut session.batches);
+        session.route.hand_over();
         session.protocol.end();
         session.window.drain();
         drop(session); // and so the last way to the writer, which ends when it has sent all
@@ -74,27 +80,13 @@ impl Drop for Closing {
     }
 }
 
-pub(crate) fn batches_of(drives: &[Handle]) -> Vec<Batch> {
-    drives.iter().map(|_| Batch::default()).collect()
-}
-
-/// Hands what was gathered to the drives.
-pub(crate) fn hand_over(drives: &[Handle], batches: &mut [Batch]) {
-    for (drive, batch) in drives.iter().zip(batches) {
-        drive.ask_all(batch);
-    }
-}
-
 /// A client that has negotiated.
 struct Session<'a, P> {
     protocol: P,
     stream: BufReader<Reader>,
-    drives: &'a [Handle],
     guest: &'a Guest,
-    to: Sender<Outgoing>,
     window: Arc<Window>,
-    /// Requests that have been read but not handed to the drives yet.
-    batches: Vec<Batch>,
+    route: Route,
 }
 
 impl<P: Protocol> Session<'_, P> {
@@ -130,7 +122,7 @@ impl<P: Protocol> Session<'_, P> {
     /// Called before a read of so many bytes: if it may block, the batch is handed to the drive first.
     fn expect(&mut self, bytes: usize) {
         if self.stream.buffer().len() < bytes {
-            hand_over(self.drives, &mut self.batches);
+            self.route.hand_over();
         }
     }
 
@@ -139,8 +131,8 @@ impl<P: Protocol> Session<'_, P> {
         let mut permit = None;
         if !P::has_room(&request) {
             let first = length.min(LARGE);
-            let bytes = COMMAND_BYTES + P::reply_bytes(&request, self.drives) + first;
-            let entered = self.window.enter(bytes, || hand_over(self.drives, &mut self.batches));
+            let bytes = COMMAND_BYTES + P::reply_bytes(&request, self.route.drives()) + first;
+            let entered = self.window.enter(bytes, || self.route.hand_over());
             let Ok(entered) = entered else {
                 self.discard(length)?;
                 return self.refuse(&request);
@@ -157,8 +149,8 @@ impl<P: Protocol> Session<'_, P> {
             return self.refuse(&request);
         };
         let came_in = self.stream.get_ref().came_in();
-        let (to, drives, batches) = (&self.to, self.drives, &mut self.batches[..]);
-        self.protocol.turn(request, payload, Turn { permit, to, drives, batches, came_in })
+        let turn = Turn { permit, route: &mut self.route, came_in };
+        self.protocol.turn(request, payload, turn)
     }
 
     /// Tells the client that there is no memory for its request.
@@ -170,12 +162,12 @@ impl<P: Protocol> Session<'_, P> {
                 "a request was refused: --memory is used up"
             );
         });
-        let entered = self.window.enter(0, || hand_over(self.drives, &mut self.batches));
+        let entered = self.window.enter(0, || self.route.hand_over());
         let Ok(permit) = entered else {
             return Err(io::Error::from(ErrorKind::OutOfMemory).into());
         };
         let reply = self.protocol.refused(request);
-        let _ = self.to.send(Outgoing { reply, permit: Some(permit) }); // the client may be gone
+        self.route.out().send(reply, Some(permit));
         Ok(())
     }
 
@@ -210,7 +202,7 @@ impl<P: Protocol> Session<'_, P> {
                 break;
             }
             if let Some(permit) = &mut permit
-                && permit.grow(piece, || hand_over(self.drives, &mut self.batches)).is_err()
+                && permit.grow(piece, || self.route.hand_over()).is_err()
             {
                 self.discard(length - read)?;
                 return Ok(None);
@@ -223,7 +215,7 @@ impl<P: Protocol> Session<'_, P> {
 
     /// Reads so many bytes, and forgets them.
     fn discard(&mut self, bytes: usize) -> Result<(), P::Error> {
-        hand_over(self.drives, &mut self.batches);
+        self.route.hand_over();
         self.stream.get_mut().begin();
         let count = io::copy(&mut (&mut self.stream).take(bytes as u64), &mut io::sink())?;
         self.stream.get_mut().end();
@@ -231,44 +223,5 @@ impl<P: Protocol> Session<'_, P> {
             return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
         }
         Ok(())
-    }
-}
-
-/// Writes replies until all senders are gone. If the client is gone, they are dropped.
-fn write(mut stream: Closing, replies: &Receiver<Outgoing>, window: &Window) {
-    let mut out = Vec::new();
-    let mut is_gone = false;
-    while let Ok(first) = replies.recv() {
-        let Outgoing { reply, mut permit } = first;
-        let mut next = Some(reply);
-        let (mut large, mut rest) = (Vec::new(), Vec::new());
-        while let Some(Encoded { head, data, tail }) = next.take() {
-            out.extend(head);
-            if data.len() >= LARGE {
-                (large, rest) = (data, tail);
-                break;
-            }
-            out.extend(data);
-            out.extend(tail);
-            if out.len() < GATHERED
-                && let Ok(other) = replies.try_recv()
-            {
-                match (&mut permit, other.permit) {
-                    (Some(permit), Some(other)) => permit.absorb(other),
-                    (None, other) => permit = other,
-                    (Some(_), None) => {}
-                }
-                next = Some(other.reply);
-            }
-        }
-        for part in [&out, &large, &rest] {
-            let is_sent = is_gone || part.is_empty() || send(&mut stream.0, part, window).is_ok();
-            is_gone |= !is_sent;
-        }
-        if is_gone {
-            window.leave();
-            stream.0.socket().close(); // ends the reader, too
-        }
-        out.clear();
     }
 }

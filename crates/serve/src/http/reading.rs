@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::clock::wall;
 use crate::cuts::Cut;
 use crate::direct::Counts;
+use crate::engine::Seen;
 use crate::latencies::Latencies;
-use crate::owner::Seen;
 use crate::switch::{StatusReport, amplified};
 
 /// See the module.

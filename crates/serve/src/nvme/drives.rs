@@ -6,7 +6,8 @@ use leyden_nvme::{Health, Namespace, ZoneSeen, Zones};
 use leyden_sim::Digest;
 
 use crate::about::{Identity, ZoneLine};
-use crate::owner::{Handle, Seen};
+use crate::engine::Seen;
+use crate::owner::Handle;
 
 /// A drive as it is found when it is served.
 pub(super) struct Found {

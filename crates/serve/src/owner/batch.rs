@@ -2,19 +2,19 @@
 
 use std::time::Instant;
 
-use super::{Answer, Ask, Failure};
+use crate::ask::{Answer, Ask, Failure};
 
-/// The callback for an answer, called by the drive's thread. Dropped without one, it is called with
+/// The callback for an answer, called by the thread that has the drive. Dropped without one, it is called with
 /// [`Failure::Gone`]: no client waits for ever.
 pub(crate) struct Reply(Option<Box<dyn FnOnce(Answer) + Send>>);
 
 impl Reply {
     /// For a command of the server's own.
-    pub(super) const fn nobody() -> Self {
+    pub(crate) const fn nobody() -> Self {
         Self(None)
     }
 
-    pub(super) fn send(mut self, answer: Answer) {
+    pub(crate) fn send(mut self, answer: Answer) {
         if let Some(reply) = self.0.take() {
             reply(answer);
         }
@@ -39,6 +39,10 @@ pub(crate) struct Batch {
 impl Batch {
     pub(crate) fn push(&mut self, ask: Ask, reply: impl FnOnce(Answer) + Send + 'static) {
         self.asks.push((ask, Reply(Some(Box::new(reply)))));
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.asks.is_empty()
     }
 
     /// The requests, and since when they wait.

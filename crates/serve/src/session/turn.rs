@@ -1,7 +1,7 @@
 //! The interface of a protocol, and its treatment of a request that has come in.
 
 use std::io;
-use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::ask::{Answer, Ask, Failure};
@@ -11,40 +11,7 @@ use crate::negotiating::Negotiating;
 use crate::owner::{Batch, Handle};
 use crate::stream::Stream;
 
-/// A reply: what comes before its data, its data, and what comes behind.
-#[derive(Debug)]
-pub(crate) struct Encoded {
-    pub(crate) head: Vec<u8>,
-    pub(crate) data: Vec<u8>,
-    pub(crate) tail: Vec<u8>,
-}
-
-impl Encoded {
-    pub(crate) const fn new(head: Vec<u8>, data: Vec<u8>) -> Self {
-        Self { head, data, tail: Vec::new() }
-    }
-}
-
-/// A reply on its way, and what it returns to the window.
-pub(super) struct Outgoing {
-    pub(super) reply: Encoded,
-    pub(super) permit: Option<Permit>,
-}
-
-/// The way to a client at any time. Its session ends when all of them are gone.
-#[derive(Clone)]
-pub(crate) struct Outbox(Sender<Outgoing>);
-
-impl Outbox {
-    pub(super) fn new(to: &Sender<Outgoing>) -> Self {
-        Self(to.clone())
-    }
-
-    /// Sends it, and gives back what `permit` holds.
-    pub(crate) fn send(&self, reply: Encoded, permit: Option<Permit>) {
-        let _ = self.0.send(Outgoing { reply, permit }); // the client may be gone
-    }
-}
+use super::replies::{Encoded, Outbox, Pipe, send_during};
 
 /// The way to drives, whose requests are handed over together.
 pub(crate) struct Asks<'a> {
@@ -70,13 +37,53 @@ impl<'a> Asks<'a> {
     }
 }
 
+/// The way of a session to its drives and back.
+pub(super) struct Route {
+    drives: Vec<Handle>,
+    /// Requests that have been read but not handed to the drives yet.
+    batches: Vec<Batch>,
+    out: Outbox,
+    pipe: Arc<Mutex<Pipe>>,
+}
+
+impl Route {
+    pub(super) fn new(drives: &[Handle], out: Outbox, pipe: Arc<Mutex<Pipe>>) -> Self {
+        Self { drives: drives.to_vec(), batches: batches_of(drives), out, pipe }
+    }
+
+    pub(super) fn drives(&self) -> &[Handle] {
+        &self.drives
+    }
+
+    pub(super) const fn out(&self) -> &Outbox {
+        &self.out
+    }
+
+    /// Hands what was asked to the drives.
+    pub(super) fn hand_over(&mut self) {
+        if self.batches.iter().any(|it| !it.is_empty()) {
+            send_during(&self.out, &self.pipe, || hand_over(&self.drives, &mut self.batches));
+        }
+    }
+}
+
+/// No requests for any of the drives.
+pub(crate) fn batches_of(drives: &[Handle]) -> Vec<Batch> {
+    drives.iter().map(|_| Batch::default()).collect()
+}
+
+/// Hands what was gathered to the drives.
+pub(crate) fn hand_over(drives: &[Handle], batches: &mut [Batch]) {
+    for (drive, batch) in drives.iter().zip(batches) {
+        drive.ask_all(batch);
+    }
+}
+
 /// A request that has come in whole, and all that it takes to answer it.
 pub(crate) struct Turn<'a> {
     /// Its permit; `None` if one was taken before.
     pub(super) permit: Option<Permit>,
-    pub(super) to: &'a Sender<Outgoing>,
-    pub(super) drives: &'a [Handle],
-    pub(super) batches: &'a mut [Batch],
+    pub(super) route: &'a mut Route,
     pub(super) came_in: Instant,
 }
 
@@ -98,8 +105,8 @@ impl Turn<'_> {
     }
 
     /// The way to the drives.
-    pub(crate) const fn asks(&mut self) -> Asks<'_> {
-        Asks::new(self.batches, self.came_in)
+    pub(crate) fn asks(&mut self) -> Asks<'_> {
+        Asks::new(&mut self.route.batches, self.came_in)
     }
 
     /// Answers at once.
@@ -109,18 +116,18 @@ impl Turn<'_> {
     }
 
     /// The drives, by their number.
-    pub(crate) const fn drives(&self) -> &[Handle] {
-        self.drives
+    pub(crate) fn drives(&self) -> &[Handle] {
+        self.route.drives()
     }
 
     /// Hands what was asked before to the drives.
     pub(crate) fn hand_over(&mut self) {
-        super::hand_over(self.drives, self.batches);
+        self.route.hand_over();
     }
 
     /// The way to the client.
     pub(crate) fn outbox(&self) -> Outbox {
-        Outbox::new(self.to)
+        self.route.out.clone()
     }
 
     /// Takes what it holds.
@@ -136,7 +143,7 @@ impl Turn<'_> {
 
     /// Takes so many bytes more for `permit`; waits for them.
     pub(crate) fn grow(&mut self, permit: &mut Permit, bytes: usize) -> Result<(), Full> {
-        permit.grow(bytes, || super::hand_over(self.drives, self.batches))
+        permit.grow(bytes, || self.route.hand_over())
     }
 }
 
@@ -237,13 +244,14 @@ pub(crate) fn one<P: Single>(
     payload: Vec<u8>,
     mut turn: Turn<'_>,
 ) {
-    let (terms, drives) = (protocol.terms(), turn.drives);
-    match protocol.step(&request, payload, &drives[0]) {
+    let terms = protocol.terms();
+    match protocol.step(&request, payload, &turn.drives()[0]) {
         Step::Ask(ask) => turn.ask(0, ask, move |answer| P::encode(terms, &request, answer)),
         Step::Reply(encoded) => turn.reply(encoded),
         Step::Report => {
             turn.hand_over();
-            turn.reply(protocol.report(&request, &drives[0]));
+            let report = protocol.report(&request, &turn.drives()[0]);
+            turn.reply(report);
         }
     }
 }

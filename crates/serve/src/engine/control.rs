@@ -8,12 +8,12 @@ use leyden_image::ImageError;
 use leyden_sim::Capacitance;
 use tracing::info;
 
-use super::Owner;
+use super::Engine;
 use crate::ask::{Answer, Failure};
 use crate::switch::{self, CutReport, RestoreReport, StatusReport};
 
-impl Owner {
-    pub(super) fn control(
+impl Engine {
+    pub(crate) fn control(
         &mut self,
         ask: switch::Ask,
         to: Sender<switch::Answer>,

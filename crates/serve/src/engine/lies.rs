@@ -5,7 +5,7 @@ use std::time::Instant;
 use leyden_device::{Lba, SECTOR_BYTES};
 use leyden_image::WriteFlags;
 
-use super::{Ask, Owner, Reply};
+use super::{Ask, Engine, Reply};
 
 /// Promises that a drive breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Lies {
     pub atomic: bool,
 }
 
-impl Owner {
+impl Engine {
     /// Writes mapping unit by mapping unit. The last one is answered.
     pub(super) fn tear(
         &mut self,

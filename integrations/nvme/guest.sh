@@ -10,11 +10,14 @@
 #        -v          kernel console to stderr as well
 #        -U SOCKET   a vfio-user server's PCI device    -R DEV   / is this device, and not a throw-away root.img
 #        -p FILE     QEMU's process number goes there
+#        -B          UEFI's firmware boots what `disk` has put on the device, and runs CMD of that
 #     stdout: what CMD printed. Exit code: CMD's; 124: time ran out; 125: the guest ended without reporting
 #     (see $GUEST_DIR/console.*.log).
+#   guest.sh root FILE             FILE is / for a drive
+#   guest.sh disk FILE -- CMD      FILE is a disk that boots by itself and runs CMD: GPT of 4 KiB blocks, GRUB, kernel, /
 #
 # Environment: GUEST_DIR (~/.cache/leyden-guest)  GUEST_ACCEL (tcg,thread=multi)  GUEST_MIRROR (the Debian mirror of this machine's apt)  GUEST_APPEND (kernel arguments)
-# Packages on the host: mmdebstrap busybox-static cpio kmod xz-utils e2fsprogs
+# Packages on the host: mmdebstrap busybox-static cpio kmod xz-utils e2fsprogs; `disk` and -B: ovmf grub-efi-amd64-bin mtools dosfstools fdisk
 set -euo pipefail
 DIR=${GUEST_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/leyden-guest}
 KPKG=linux-image-amd64
@@ -134,28 +137,58 @@ I
   rm -rf "$R"; ls -l "$DIR"
 }
 
+KERNEL_ARGS="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on no_timer_check audit=0 tsc=reliable nowatchdog rcupdate.rcu_expedited=1 ${GUEST_APPEND:-}"
+
+# initrd INTO NONCE CMD: the kernel takes several cpio archives one after the other; ours has the command
+initrd() {
+  local T; T=$(mktemp -d); printf '%s\n' "$3" > "$T/cmd"; echo "$2" > "$T/nonce"
+  (cd "$T" && find . -type f | cpio --quiet -o -H newc -R 0:0) | cat "$DIR/initrd.img" - > "$1"; rm -rf "$T"
+}
+
+# root FILE: / as a file system with a journal and some room
+root() {
+  cp "$DIR/root.img" "$1"; truncate -s 768M "$1"; e2fsck -fy "$1" > /dev/null 2>&1 || [ $? = 1 ]
+  resize2fs "$1" > /dev/null 2>&1; tune2fs -O has_journal "$1" > /dev/null
+}
+
+disk() {
+  local out=$1 W esp=96 blocks; shift; [ "${1:-}" = -- ] && shift
+  W=$(mktemp -d "$DIR/disk.XXXXXX"); initrd "$W/initrd.img" firmware "$*"
+  printf '%s\n' 'search --no-floppy --file /vmlinuz --set=root' "linux /vmlinuz $KERNEL_ARGS guest.share=1 guest.root=/dev/nvme0n1p2" 'initrd /initrd.img' boot > "$W/grub.cfg"
+  grub-mkstandalone -O x86_64-efi -o "$W/boot.efi" --modules "part_gpt fat linux search" "boot/grub/grub.cfg=$W/grub.cfg"
+  # 4 KiB blocks as the drive has them: in the table, and in the file system that the firmware reads
+  truncate -s "${esp}M" "$W/esp"; mkfs.vfat -S 4096 -s 1 "$W/esp" > /dev/null
+  export MTOOLS_SKIP_CHECK=1; mmd -i "$W/esp" ::/EFI ::/EFI/BOOT
+  mcopy -i "$W/esp" "$W/boot.efi" ::/EFI/BOOT/BOOTX64.EFI; mcopy -i "$W/esp" "$DIR/vmlinuz" "$W/initrd.img" ::/
+  root "$W/root"
+  blocks=$(( $(stat -c %s "$W/root") / 4096 )); truncate -s "$(( (esp + 2) * 1048576 + blocks * 4096 ))" "$out"
+  printf '%s\n' g n 1 256 "+${esp}M" t 1 n 2 '' "+$((blocks - 1))" w | fdisk -b 4096 "$out" > "$W/fdisk" 2>&1 || { cat "$W/fdisk" >&2; exit 1; }
+  dd if="$W/esp" of="$out" bs=1M seek=1 conv=notrunc status=none
+  dd if="$W/root" of="$out" bs=1M seek="$((esp + 1))" conv=notrunc status=none; rm -rf "$W"
+}
+
 run() {
-  local mem=1024 cpus=1 tmo=300 share= verbose= pci= root= number=
-  while getopts m:c:t:s:U:R:p:v o; do case $o in m) mem=$OPTARG;; c) cpus=$OPTARG;; t) tmo=$OPTARG;; s) share=$(readlink -f "$OPTARG");;
-    U) pci=$OPTARG;; R) root=$OPTARG;; p) number=$OPTARG;; v) verbose=1;; *) exit 2;; esac; done
+  local mem=1024 cpus=1 tmo=300 share= verbose= pci= root= number= firmware=
+  while getopts m:c:t:s:U:R:p:vB o; do case $o in m) mem=$OPTARG;; c) cpus=$OPTARG;; t) tmo=$OPTARG;; s) share=$(readlink -f "$OPTARG");;
+    U) pci=$OPTARG;; R) root=$OPTARG;; p) number=$OPTARG;; v) verbose=1;; B) firmware=1;; *) exit 2;; esac; done
   shift $((OPTIND-1)); [ "${1:-}" = -- ] && shift
   local W args app nonce; W=$(mktemp -d "$DIR/run.XXXXXX"); nonce=$(basename "$W")
-  mkdir "$W/o"; printf '%s\n' "$*" > "$W/o/cmd"; echo "$nonce" > "$W/o/nonce"
-  # the kernel takes several cpio archives one after the other: ours has the command
-  (cd "$W/o" && find . -type f | cpio --quiet -o -H newc -R 0:0) > "$W/o.cpio"
-  cat "$DIR/initrd.img" "$W/o.cpio" > "$W/initrd"
-  app="console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on no_timer_check audit=0 tsc=reliable nowatchdog rcupdate.rcu_expedited=1 ${GUEST_APPEND:-}"
+  app=$KERNEL_ARGS
   args=(-accel "${GUEST_ACCEL:-tcg,thread=multi}" -cpu max,la57=off -M q35 -smp "$cpus" -m "$mem" -nodefaults -no-user-config
-    -display none -no-reboot -kernel "$DIR/vmlinuz" -initrd "$W/initrd"
+    -display none -no-reboot
     -serial "file:$W/console" -serial "file:$W/out"
     -netdev "user,id=n0" -device virtio-net-pci,netdev=n0,romfile= -device virtio-rng-pci)
-  if [ -n "$root" ]; then app="$app guest.root=$root"; else
+  if [ -n "$root" ]; then app="$app guest.root=$root"; elif [ -z "$firmware" ]; then
     args+=(-drive "file=$DIR/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=root); fi
   # The server reads and writes the guest's memory: it is a file that both have.
   [ -n "$pci" ] && args+=(-object "memory-backend-memfd,id=shared,size=${mem}M,share=on" -machine memory-backend=shared
     -device "{\"driver\":\"vfio-user-pci\",\"socket\":{\"path\":\"$pci\",\"type\":\"unix\"}}")
   [ -n "$share" ] && { args+=(-virtfs "local,path=$share,mount_tag=host,security_model=none"); app="$app guest.share=1"; }
-  "$QEMU" "${args[@]}" -append "$app" > "$W/qemu.log" 2>&1 & local pid=$! t0=$SECONDS rc=125 killed=
+  if [ -n "$firmware" ]; then
+    nonce=firmware; cp /usr/share/OVMF/OVMF_VARS_4M.fd "$W/vars"
+    args+=(-drive "if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd" -drive "if=pflash,format=raw,file=$W/vars")
+  else initrd "$W/initrd" "$nonce" "$*"; args+=(-kernel "$DIR/vmlinuz" -initrd "$W/initrd" -append "$app"); fi
+  "$QEMU" "${args[@]}" > "$W/qemu.log" 2>&1 & local pid=$! t0=$SECONDS rc=125 killed=
   [ -n "$number" ] && echo "$pid" > "$number"
   trap 'kill -9 '"$pid"' 2>/dev/null || true' EXIT
   while kill -0 $pid 2>/dev/null; do
@@ -172,4 +205,4 @@ run() {
   else cat "$W/out" 2>/dev/null || true; [ -n "$killed" ] && rc=124; cp "$W/console" "$DIR/console.failed.log" 2>/dev/null || true; fi
   rm -rf "$W"; return "$rc"
 }
-case ${1:-} in build) build;; run) shift; run "$@";; *) sed -n '2,16p' "$0"; exit 2;; esac
+case ${1:-} in build) build;; root) root "$2";; disk) shift; disk "$@";; run) shift; run "$@";; *) sed -n '2,19p' "$0"; exit 2;; esac

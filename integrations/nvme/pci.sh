@@ -73,7 +73,7 @@ install() {
   done
 }
 
-# Without / on it: the drive that a machine had its / on, after a cut of both.
+# Without / on it: the drive that a machine had its / on, or that part of it, after a cut of both.
 check() {
   local f s; e2fsck -p "$N" > /tmp/fsck 2>&1; [ $? -le 1 ] || bad "$(cat /tmp/fsck)"
   run e2fsck -fn "$N"; run mount "$N" /mnt || return
@@ -85,7 +85,7 @@ case $1 in
   install) install "$2"; exit 1;;
   facts) find_disk && facts;;
   cuts) find_disk && cuts "$2";;
-  check) find_disk && check;;
+  check) find_disk && N=$N${2:-} && check;;
   sh) find_disk; eval "$2";;
 esac
 dmesg | grep -E 'WARNING|BUG|nvme.*(bad|unexpected|mismatch)' | head -5

@@ -162,7 +162,9 @@ fn submitted(
             timeline.mark(time, &String::from_utf8_lossy(text));
             return Ok(None);
         }
-        Step::Read(..) | Step::ZoneReport(..) | Step::Check(_) => return Ok(None),
+        Step::Read(..) | Step::WritePrepare(_) | Step::ZoneReport(..) | Step::Check(_) => {
+            return Ok(None);
+        }
         Step::Append(..) | Step::Zone(_) => {
             let problem =
                 "the recorded drive has zones: crash tests take a block device's recording";

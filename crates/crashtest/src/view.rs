@@ -228,7 +228,7 @@ impl Blocks for View {
                 self.note(|| Written::Flush);
                 Answer::Done
             }
-            Ask::Mark(_) => Answer::Done,
+            Ask::Mark(_) | Ask::WritePrepare(_) => Answer::Done,
             Ask::Append(..) | Ask::Zone(_) | Ask::Zones(..) => {
                 Answer::Failed(Failure::Drive(Status::InvalidOpcode))
             }

@@ -45,6 +45,11 @@ impl Hint {
         }
     }
 
+    /// Command dwords 14 and 15, as [`Hint::from_dwords`] takes them.
+    pub const fn dwords(self) -> (u32, u32) {
+        (self.first, self.units.get() as u32)
+    }
+
     /// Hints for every unit that `sectors` sectors from `lba` on touch, in order.
     /// Units beyond 16 TiB can't be named and are left out.
     pub fn covering(lba: Lba, sectors: u32) -> impl Iterator<Item = Self> {

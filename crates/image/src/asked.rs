@@ -98,13 +98,20 @@ pub(crate) fn report(lba: Lba, most: u32) -> Command<Places> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
+    use leyden_device::Hint;
     use proptest::prelude::*;
+
+    use super::*;
 
     pub(crate) fn zone_asks() -> impl Strategy<Value = ZoneAsk> {
         let codes = prop::sample::select(vec![1_u8, 2, 3, 4, 5, 0x11]);
         let ask = (codes, any::<u64>(), 0_u8..4);
         ask.prop_map(|(code, lba, bits)| ZoneAsk::from_code(code, Lba(lba), bits).unwrap())
+    }
+
+    pub(crate) fn hints() -> impl Strategy<Value = Vec<Hint>> {
+        let hint = (any::<u32>(), any::<std::num::NonZeroU8>());
+        prop::collection::vec(hint.prop_map(|(first, units)| Hint::new(first, units)), 0..20)
     }
 
     #[test]

@@ -15,7 +15,9 @@ pub use look::{Checked, DriveInfo};
 use std::path::Path;
 use std::sync::Arc;
 
-use leyden_device::{Command, Completion, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Status};
+use leyden_device::{
+    Command, Completion, Hint, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Status,
+};
 use leyden_sim::{Capacitance, ConfigError, Time};
 
 use crate::asked::{self, WriteFlags, ZoneAsk};
@@ -161,6 +163,26 @@ impl Drive {
         self.submit(now, tag, &Event::Trim(lba, sectors))
     }
 
+    /// Announces writes: at least one range, and at most [`leyden_device::MOST_RANGES`]. Zones, and block devices on two
+    /// drives, make nothing of it.
+    ///
+    /// # Errors
+    /// As [`Drive::read`].
+    pub fn write_prepare(
+        &mut self,
+        now: Time,
+        tag: u32,
+        ranges: Vec<Hint>,
+    ) -> Result<(), ImageError> {
+        if self.device().stack().is_some() {
+            if self.is_heard(now, tag, Lba(0), 1) {
+                self.ended.push(Done::bare(tag, Status::Success, now.max(self.now())));
+            }
+            return Ok(());
+        }
+        self.submit(now, tag, &Event::WritePrepare(ranges))
+    }
+
     /// Asks for zeroes.
     ///
     /// # Errors
@@ -293,7 +315,7 @@ impl Drive {
         let (lba, sectors) = event.range().unwrap_or((Lba(0), 1));
         if self.is_heard(now, tag, lba, sectors) {
             self.catch_up(now)?;
-            self.log.prepare(&self.file, 0)?;
+            self.log.prepare(&self.file, event.slots())?;
             self.happens(self.now(), tag, event, &[]);
         }
         Ok(())
@@ -322,6 +344,7 @@ impl Drive {
             Event::Read(lba, sectors) => Command::read(*lba, *sectors),
             Event::Flush => Command::flush(),
             Event::Trim(lba, sectors) => Command::trim(*lba, *sectors),
+            Event::WritePrepare(ranges) => Command::write_prepare(ranges.iter().copied()),
             Event::WriteZeroes(lba, sectors, fua) => {
                 Command::write_zeroes(*lba, *sectors, Arc::default()).fua(*fua)
             }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use leyden_device::Lba;
+use leyden_device::{Hint, Lba};
 use leyden_sim::{Capacitance, Time};
 
 use crate::ImageError;
@@ -51,6 +51,8 @@ pub enum Event {
     Flush,
     /// A trim.
     Trim(Lba, u32),
+    /// An announcement of writes.
+    WritePrepare(Vec<Hint>),
     /// Zeroes: where, how many sectors, and whether with force unit access.
     WriteZeroes(Lba, u32, bool),
     /// The power failed.
@@ -99,6 +101,7 @@ impl Event {
             | Self::Write { lba, sectors, .. }
             | Self::Append { lba, sectors, .. } => Some((*lba, *sectors)),
             Self::Flush
+            | Self::WritePrepare(_)
             | Self::Zone(_)
             | Self::ZoneReport(..)
             | Self::Cut
@@ -112,6 +115,7 @@ impl Event {
     pub(crate) fn slots(&self) -> usize {
         match self {
             Self::Write { slots, .. } | Self::Append { slots, .. } => slots.len(),
+            Self::WritePrepare(hints) => hints.len(),
             Self::Journal { sources, journal } => {
                 RANGE_SLOTS * (sources.len() + journal.as_ref().map_or(0, Vec::len))
             }
@@ -121,7 +125,7 @@ impl Event {
 
     /// Adds the entry of this event to `log`.
     fn encode(&self, sequence: u64, time: Time, log: &mut Vec<u8>) {
-        let ranges; // as slots
+        let pairs: Vec<_>; // as slots
         let (kind, flags, sectors, lba, slots) = match self {
             Event::Read(lba, sectors) => (1, 0, *sectors, lba.0, &[][..]),
             Event::Write { lba, sectors, flags, slots } => {
@@ -142,8 +146,12 @@ impl Event {
             Event::Remount => (11, 0, 0, 0, &[][..]),
             Event::Journal { sources, journal } => {
                 let all = sources.iter().chain(journal.iter().flatten());
-                ranges = all.flat_map(|it| [halves(it.start), halves(it.end)]).collect::<Vec<_>>();
-                (12, u8::from(journal.is_some()), sources.len() as u32, 0, &ranges[..])
+                pairs = all.flat_map(|it| [halves(it.start), halves(it.end)]).collect();
+                (12, u8::from(journal.is_some()), sources.len() as u32, 0, &pairs[..])
+            }
+            Event::WritePrepare(hints) => {
+                pairs = hints.iter().map(|hint| hint.dwords()).collect();
+                (13, 0, 0, 0, &pairs[..])
             }
         };
         let begin = log.len();
@@ -174,6 +182,13 @@ fn ranges(slots: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Range<u64>>> {
     let (pairs, rest) = words.as_chunks::<RANGE_SLOTS>();
     let are_ranges = rest.is_empty() && pairs.iter().all(|[start, end]| start <= end);
     are_ranges.then(|| pairs.iter().map(|&[start, end]| start..end).collect())
+}
+
+/// Hints from their dwords; `None` if one names nothing.
+pub(crate) fn hints(dwords: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Hint>> {
+    // Bits that mean nothing are not read back.
+    let hint = |(first, units)| Hint::from_dwords(first, units).filter(|it| it.dwords().1 == units);
+    dwords.map(hint).collect()
 }
 
 /// Bytes of an entry with so many slots.
@@ -219,6 +234,7 @@ impl Entry {
                 let journal = flag.then(|| journal.to_vec());
                 Event::Journal { sources: sources.to_vec(), journal }
             }
+            13 => Event::WritePrepare(hints(slots)?),
             _ => return None,
         };
         Some((Self { sequence, time, event }, length as u64))
@@ -415,6 +431,7 @@ mod tests {
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Event::Trim(lba, sectors)),
             (lba(), any::<u32>(), any::<bool>())
                 .prop_map(|(lba, sectors, fua)| Event::WriteZeroes(lba, sectors, fua)),
+            crate::asked::tests::hints().prop_map(Event::WritePrepare),
             Just(Event::Cut),
             Just(Event::Restore(None)),
             any::<u64>().prop_map(|nf| Event::Restore(Some(Capacitance::from_nf(nf)))),

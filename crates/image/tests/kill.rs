@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use leyden_buffer::Region;
-use leyden_device::{Config, Lba, SECTOR_BYTES, Status};
+use leyden_device::{Config, Hint, Lba, SECTOR_BYTES, Status};
 use leyden_image::{Done, Drive, ImageConfig, ImageError, WriteFlags};
 use leyden_sim::{Bytes, Ratio, Rng};
 use proptest::prelude::*;
@@ -25,6 +25,9 @@ fn config(region: Region, seed: u64) -> ImageConfig {
     device.buffer.region = region;
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
+    // A drive to which announced writes matter.
+    device.ftl.gc.victim = leyden_ftl::gc::VictimConfig::by_name("z_greedy").unwrap();
+    device.ftl.zombie_block = true;
     ImageConfig { name: "test".to_owned(), seed, device, stack: None, made_by: "test".to_owned() }
 }
 
@@ -45,6 +48,7 @@ enum Step {
     Write { lba: u64, sectors: u64, number: u64, fua: bool },
     Read { lba: u64, sectors: u64 },
     Trim { lba: u64, sectors: u64 },
+    Announce { lba: u64, sectors: u64 },
     Zeroes { lba: u64, sectors: u64 },
     Flush,
 }
@@ -62,7 +66,8 @@ impl Work {
             0 => Step::Flush,
             1 => Step::Trim { lba, sectors },
             2 => Step::Zeroes { lba, sectors },
-            3..6 => Step::Read { lba, sectors },
+            3..5 => Step::Read { lba, sectors },
+            5 => Step::Announce { lba, sectors },
             draw => Step::Write { lba, sectors, number: self.number, fua: draw == 6 },
         }
     }
@@ -80,6 +85,10 @@ fn submit(drive: &mut Drive, tag: u32, step: &Step) {
         }
         Step::Read { lba, sectors } => drive.read(now, tag, Lba(lba), sectors as u32),
         Step::Trim { lba, sectors } => drive.trim(now, tag, Lba(lba), sectors as u32),
+        Step::Announce { lba, sectors } => {
+            let ranges = Hint::covering(Lba(lba), sectors as u32).collect();
+            drive.write_prepare(now, tag, ranges)
+        }
         Step::Zeroes { lba, sectors } => {
             drive.write_zeroes(now, tag, Lba(lba), sectors as u32, false)
         }
@@ -129,7 +138,7 @@ impl Twin {
             Step::Zeroes { lba, sectors } => {
                 (lba..lba + sectors).for_each(|lba| self.versions(lba).push(None));
             }
-            Step::Read { .. } | Step::Flush => {}
+            Step::Read { .. } | Step::Announce { .. } | Step::Flush => {}
         }
     }
 

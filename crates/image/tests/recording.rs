@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leyden_device::{Lba, SECTOR_BYTES};
+use leyden_device::{Hint, Lba, SECTOR_BYTES};
 use leyden_image::recording::format::Step;
 use leyden_image::recording::{Recording, RecordingError, Replay, ReplayError};
 use leyden_image::{Drive, ImageConfig, WriteFlags};
@@ -16,6 +16,9 @@ fn drive(folder: &Path) -> Drive {
     device.ftl.over_provisioning = Ratio::from_percent(60);
     device.buffer.size = Bytes::new(128 << 10);
     device.power = Some(leyden_power::Config::default());
+    // A drive to which hints matter.
+    device.ftl.gc.victim = leyden_ftl::gc::VictimConfig::by_name("z_greedy").unwrap();
+    device.ftl.zombie_block = true;
     let (name, made_by) = ("test".to_owned(), "test".to_owned());
     let config = ImageConfig { name, seed: 1, device, stack: None, made_by };
     Drive::create(&folder.join("disk.leyden"), config).unwrap()
@@ -46,6 +49,7 @@ fn all_of(drive: &mut Drive) -> Vec<Vec<u8>> {
 enum Act {
     Write(u64, u32, u8, bool),
     Trim(u64, u32),
+    Announce(u64, u32),
     Zeroes(u64, u32),
     Flush,
     Read(u64, u32),
@@ -60,6 +64,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         6 => (0_u64..300, 1_u32..40, any::<u8>(), any::<bool>())
             .prop_map(|(lba, sectors, byte, fua)| Act::Write(lba, sectors, byte, fua)),
         1 => (0_u64..300, 1_u32..40).prop_map(|(lba, sectors)| Act::Trim(lba, sectors)),
+        2 => (0_u64..300, 1_u32..40).prop_map(|(lba, sectors)| Act::Announce(lba, sectors)),
         1 => (0_u64..300, 1_u32..40).prop_map(|(lba, sectors)| Act::Zeroes(lba, sectors)),
         1 => Just(Act::Flush),
         1 => (0_u64..300, 1_u32..40).prop_map(|(lba, sectors)| Act::Read(lba, sectors)),
@@ -79,6 +84,10 @@ fn act(drive: &mut Drive, now: &mut Time, act: &Act) {
             drive.write(*now, 0, Lba(lba), &data, WriteFlags::fua(fua)).unwrap();
         }
         Act::Trim(lba, sectors) => drive.trim(*now, 0, Lba(lba), sectors).unwrap(),
+        Act::Announce(lba, sectors) => {
+            let ranges = Hint::covering(Lba(lba), sectors).collect();
+            drive.write_prepare(*now, 0, ranges).unwrap();
+        }
         Act::Zeroes(lba, sectors) => {
             drive.write_zeroes(*now, 0, Lba(lba), sectors, false).unwrap();
         }
@@ -127,6 +136,9 @@ proptest! {
         prop_assert!(recording.is_whole());
         let marks = recording.steps().filter(|(_, step)| matches!(step, Step::Mark(_))).count();
         prop_assert_eq!(marks, during.iter().filter(|one| matches!(one, Act::Mark(_))).count());
+        let hints = recording.steps().filter(|(_, step)| matches!(step, Step::WritePrepare(_)));
+        let announced = during.iter().filter(|one| matches!(one, Act::Announce(..)));
+        prop_assert_eq!(hints.count(), announced.count());
         let mut replay = Replay::new(&recording).unwrap();
         replay.run().unwrap();
         prop_assert_eq!(replay.device().digest(), digest);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use leyden_device::{Lba, Status};
+use leyden_device::{Hint, Lba, Status};
 use leyden_host::ZonedBlockConfig;
 use leyden_host::zoned_block::Recognise;
 use leyden_image::{Drive, ImageConfig, WriteFlags};
@@ -256,6 +256,24 @@ fn a_journal_is_found_and_kept_apart() {
     assert_eq!(of(&disk), 8 * 4096);
     disk.kill();
     assert_eq!(disk.read(41), disk.twin.newest(41));
+}
+
+#[test]
+fn announced_writes_mean_nothing_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut drive = Drive::create(&folder.path().join("disk.leyden"), config()).unwrap();
+    let digest = drive.device().digest();
+    let ended = |drive: &mut Drive| {
+        let hints = Hint::covering(Lba(0), 64).collect();
+        drive.write_prepare(drive.now(), 7, hints).unwrap();
+        let mut done = Vec::new();
+        drive.advance(drive.now(), &mut done).unwrap();
+        (done[0].tag, done[0].status)
+    };
+    assert_eq!(ended(&mut drive), (7, Status::Success));
+    assert_eq!(drive.device().digest(), digest);
+    drive.cut(drive.now()).unwrap();
+    assert_eq!(ended(&mut drive), (7, Status::NotReady));
 }
 
 #[test]

@@ -578,6 +578,9 @@ fn commands_of_other_kinds_of_drives_have_their_status() {
         submit(&mut drive, &asked);
         assert_eq!(wait(&mut drive).status, status, "{asked:?}");
     }
+    let hints = leyden_device::Hint::covering(Lba(0), 64).collect();
+    drive.write_prepare(drive.now(), 1, hints).unwrap();
+    assert_eq!(wait(&mut drive).status, Status::Success, "advice, and nothing comes of it");
     let raw = std::fs::File::create_new(folder.path().join("raw")).unwrap();
     let error = leyden_image::raw::import(&mut drive, &raw).unwrap_err();
     assert!(matches!(error, ImageError::Config(error) if error.problem.contains("conventional")));

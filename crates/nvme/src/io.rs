@@ -3,7 +3,9 @@
 //! **What lives here**: the NVM and ZNS command sets as values. **What doesn't**: what a command does; only what cannot be
 //! said to a drive at all (a range beyond the namespace, a length that no queue carries) is refused here.
 
-use leyden_device::{Lba, SECTOR_BYTES, ZoneAction, ZoneFilter, ZoneState};
+use leyden_device::{
+    HINT_UNIT_BYTES, Hint, Lba, MOST_RANGES, SECTOR_BYTES, ZoneAction, ZoneFilter, ZoneState,
+};
 use zerocopy::FromBytes;
 
 use crate::namespace::{COPY_RANGES_MOST, Namespace, TRANSFER_MOST};
@@ -57,7 +59,7 @@ pub enum Io {
     Compare(Lba, u32),
     /// 0Ch.
     Verify(Lba, u32),
-    /// 09h: so many ranges follow, which are to be deallocated or are advice.
+    /// 09h: so many ranges follow, which are to be deallocated, or whose own attributes are advice.
     Dsm {
         /// Ranges.
         count: usize,
@@ -130,6 +132,8 @@ const COPY_FORMAT: u32 = 0xf << 8;
 const DIRECTIVE: u32 = 0xf << 20;
 const FUA: u32 = 1 << 30;
 const DEALLOCATE: u32 = 1 << 2;
+/// Of a range's attributes (NVM Command Set 1.0, figure 41).
+const WRITE_PREPARE: u32 = 1 << 10;
 const SELECT_ALL: u32 = 1 << 8;
 const WITH_AREA: u32 = 1 << 9;
 const PARTIAL: u32 = 1 << 16;
@@ -240,6 +244,29 @@ impl Namespace {
             .map_err(|_| Status::SGL_LENGTH)?;
         let each = ranges.iter().map(|it| (it.start.get(), u64::from(it.blocks.get())));
         self.sectors_of(each)
+    }
+
+    /// The ranges of Dataset Management that the host says it will write before long (attribute "write prepare"): zombie hints
+    /// of a command of their own (Zombie Chasing, section 3.3), at most as many together as the drive takes.
+    ///
+    /// # Errors
+    /// As [`Namespace::ranges`].
+    pub fn announced(&self, data: &[u8], count: usize) -> Result<Vec<Vec<Hint>>, Status> {
+        self.ranges(data, count)?; // each has to be right, whatever it says
+        let (ranges, _) = <[DsmRange]>::ref_from_prefix_with_elems(data, count)
+            .map_err(|_| Status::SGL_LENGTH)?;
+        // A unit of hints that the namespace ends in cannot be named.
+        let units = self.blocks * u64::from(self.block_bytes) / HINT_UNIT_BYTES;
+        let end = units * HINT_UNIT_BYTES / u64::from(self.block_bytes);
+        let announced = ranges.iter().filter(|it| it.attributes.get() & WRITE_PREPARE != 0);
+        let each = announced.map(|it| {
+            let start = it.start.get().min(end);
+            (start, u64::from(it.blocks.get()).min(end - start))
+        });
+        let sectors = self.sectors_of(each)?.into_iter();
+        let hints: Vec<_> =
+            sectors.flat_map(|(lba, sectors)| Hint::covering(lba, sectors)).collect();
+        Ok(hints.chunks(MOST_RANGES).map(<[Hint]>::to_vec).collect())
     }
 
     /// The source ranges of a copy to `to`.
@@ -368,6 +395,35 @@ mod tests {
             assert_eq!(zoned.parse(&sqe(opcode, start, cdw12, cdw13)), Err(status), "{opcode:#x}");
         }
         assert!(zoned.parse(&sqe(0x79, u64::MAX, 0, 0x104)).is_ok(), "select all has no zone");
+    }
+
+    #[test]
+    fn announced_ranges_are_hints_in_commands_that_the_drive_takes() {
+        let range = |attributes: u32, start: u64, blocks: u32| {
+            let mut bytes = attributes.to_le_bytes().to_vec();
+            bytes.extend(blocks.to_le_bytes());
+            bytes.extend(start.to_le_bytes());
+            bytes
+        };
+        let hint = |first, units| Hint::from_dwords(first, units).unwrap();
+        let namespace = plain(4_096, 1_000_000);
+        let announced = |all: &[Vec<u8>]| namespace.announced(&all.concat(), all.len());
+        let data = [range(1 << 10, 1, 2), range(0x3ff, 5, 1), range(1 << 10 | 3, 999_999, 1)];
+        assert_eq!(announced(&data).unwrap(), [vec![hint(1, 2), hint(999_999, 1)]]);
+        assert_eq!(announced(&[range(0, 5, 1)]).unwrap(), Vec::<Vec<Hint>>::new());
+        let wrong = [range(1 << 10, 1, 2), range(0, 999_999, 2)];
+        assert_eq!(
+            announced(&wrong),
+            Err(Status::LBA_OUT_OF_RANGE),
+            "not an announced one, and wrong"
+        );
+        let large = announced(&[range(1 << 10, 0, 255 * 257)]).unwrap();
+        assert_eq!(large.iter().map(Vec::len).collect::<Vec<_>>(), [256, 1]);
+        assert_eq!(large[1], [hint(255 * 256, 255)]);
+        // A drive of 512-byte blocks that ends within a unit of hints: that unit has no name.
+        let odd = plain(512, 20);
+        let data = [range(1 << 10, 3, 17), range(1 << 10, 16, 4)].concat();
+        assert_eq!(odd.announced(&data, 2).unwrap(), [vec![hint(0, 2)]]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Clients' requests to a drive and its answers: the same for every protocol.
 
-use leyden_device::{Lba, Status};
+use leyden_device::{Hint, Lba, Status};
 use leyden_image::{WriteFlags, ZoneAsk};
 use leyden_wire::programs::ZoneLine;
 
@@ -21,6 +21,8 @@ pub enum Ask {
     Flush,
     /// Trim so many sectors.
     Trim(Lba, u32),
+    /// Announce writes: at least one range, and at most [`leyden_device::MOST_RANGES`].
+    WritePrepare(Vec<Hint>),
     /// Write zeroes; with force unit access, or without.
     WriteZeroes(Lba, u32, bool),
     /// Which of so many sectors are holes?

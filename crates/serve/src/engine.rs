@@ -248,6 +248,7 @@ impl Engine {
             Ask::Zones(lba, most) => drive.zone_report(now, tag, lba, most),
             Ask::Flush => drive.flush(now, tag),
             Ask::Trim(lba, sectors) => drive.trim(now, tag, lba, sectors),
+            Ask::WritePrepare(ref ranges) => drive.write_prepare(now, tag, ranges.clone()),
             Ask::WriteZeroes(lba, sectors, fua) => {
                 drive.write_zeroes(now, tag, lba, sectors, fua && !self.lies.flushes)
             }
@@ -287,7 +288,11 @@ impl Engine {
                 counts.flushes += 1;
             }
             Ask::Trim(..) => served.trims += 1,
-            Ask::Zone(_) | Ask::Zones(..) | Ask::Extents(..) | Ask::Mark(_) => {}
+            Ask::WritePrepare(_)
+            | Ask::Zone(_)
+            | Ask::Zones(..)
+            | Ask::Extents(..)
+            | Ask::Mark(_) => {}
         }
     }
 

@@ -21,7 +21,7 @@ fn target_of(ask: &Ask) -> Option<FaultTarget> {
         Ask::Trim(lba, sectors) => (FaultKind::Trim, Some((lba.0, sectors.into()))),
         Ask::Flush => (FaultKind::Flush, None),
         Ask::Zone(ask) => (FaultKind::Zone, Some((ask.lba.0, 1))),
-        Ask::Zones(..) | Ask::Extents(..) | Ask::Mark(_) => return None,
+        Ask::Zones(..) | Ask::WritePrepare(_) | Ask::Extents(..) | Ask::Mark(_) => return None,
     };
     Some(FaultTarget { kind, range })
 }

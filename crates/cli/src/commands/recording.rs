@@ -90,7 +90,7 @@ impl Summary {
             Step::Cut => self.cuts += 1,
             Step::Mark(_) => self.marks += 1,
             Step::Zone(_) => self.zone_actions += 1,
-            Step::ZoneReport(..) | Step::Restore(_) | Step::Check(_) => {}
+            Step::WritePrepare(_) | Step::ZoneReport(..) | Step::Restore(_) | Step::Check(_) => {}
         }
     }
 

@@ -4,7 +4,7 @@
 //! they unpack to (all u32), and a Zstandard frame. Unpacked, it is a row of records, each a kind (u8) and
 //! its fields. All numbers are little-endian.
 
-use leyden_device::Lba;
+use leyden_device::{Hint, Lba};
 use leyden_sim::{Capacitance, Time};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,8 @@ pub enum Step {
     Flush,
     /// A trim.
     Trim(Lba, u32),
+    /// An announcement of writes.
+    WritePrepare(Vec<Hint>),
     /// Zeroes: where, how many sectors, and whether with force unit access.
     WriteZeroes(Lba, u32, bool),
     /// The power failed.
@@ -179,6 +181,14 @@ impl Step {
                 begin(14);
                 range(to, *lba, *sectors);
             }
+            Self::WritePrepare(ranges) => {
+                begin(25);
+                to.extend((ranges.len() as u16).to_le_bytes());
+                for (first, units) in ranges.iter().map(|hint| hint.dwords()) {
+                    to.extend(first.to_le_bytes());
+                    to.push(units as u8);
+                }
+            }
             Self::WriteZeroes(lba, sectors, fua) => {
                 begin(if *fua { 16 } else { 15 });
                 range(to, *lba, *sectors);
@@ -241,6 +251,14 @@ impl Step {
                 let (lba, sectors) = range(bytes)?;
                 Self::WriteZeroes(lba, sectors, kind == 16)
             }
+            25 => {
+                let count = number::<2>(bytes)?;
+                let mut hint = || {
+                    let first = number::<4>(bytes)? as u32;
+                    Hint::from_dwords(first, number::<1>(bytes)? as u32)
+                };
+                Self::WritePrepare((0..count).map(|_| hint()).collect::<Option<_>>()?)
+            }
             17 => Self::Cut,
             18 => {
                 let nf = number::<8>(bytes)?;
@@ -296,6 +314,7 @@ mod tests {
             (lba(), any::<u32>()).prop_map(|(lba, sectors)| Step::Trim(lba, sectors)),
             (lba(), any::<u32>(), any::<bool>())
                 .prop_map(|(lba, sectors, fua)| Step::WriteZeroes(lba, sectors, fua)),
+            crate::asked::tests::hints().prop_map(Step::WritePrepare),
             Just(Step::Cut),
             Just(Step::Restore(None)),
             (1..u64::MAX).prop_map(|nf| Step::Restore(Some(Capacitance::from_nf(nf)))),

@@ -80,6 +80,7 @@ impl Recorder {
             Event::ZoneReport(lba, most) => Step::ZoneReport(*lba, *most),
             Event::Flush => Step::Flush,
             Event::Trim(lba, sectors) => Step::Trim(*lba, *sectors),
+            Event::WritePrepare(ranges) => Step::WritePrepare(ranges.clone()),
             Event::WriteZeroes(lba, sectors, fua) => Step::WriteZeroes(*lba, *sectors, *fua),
             Event::Cut => Step::Cut,
             Event::Restore(bank) => Step::Restore(*bank),

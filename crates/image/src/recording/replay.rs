@@ -171,6 +171,7 @@ impl<'a> Replay<'a> {
             Step::Read(lba, sectors) => Some(Command::read(*lba, *sectors)),
             Step::Flush => Some(Command::flush()),
             Step::Trim(lba, sectors) => Some(Command::trim(*lba, *sectors)),
+            Step::WritePrepare(ranges) => Some(Command::write_prepare(ranges.iter().copied())),
             Step::WriteZeroes(lba, sectors, fua) => {
                 Some(Command::write_zeroes(*lba, *sectors, Arc::default()).fua(*fua))
             }

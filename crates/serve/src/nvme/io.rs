@@ -110,14 +110,15 @@ fn ask(shared: &Shared, io: Io, command: Command, force: bool, asks: &mut Asks<'
             });
         }
         Io::Dsm { count, deallocate } => {
-            return match namespace.ranges(&data, count) {
-                Ok(ranges) if deallocate => {
-                    let trims = ranges.into_iter();
-                    let trim = |(lba, sectors)| (drive, Ask::Trim(lba, sectors));
-                    each(replier, asks, trims.map(trim));
-                }
-                // Other attributes are advice.
-                Ok(_) => replier.end(Status::SUCCESS, 0),
+            let asked: Result<Vec<_>, _> = if deallocate {
+                let trim = |(lba, sectors)| Ask::Trim(lba, sectors);
+                namespace.ranges(&data, count).map(|all| all.into_iter().map(trim).collect())
+            } else {
+                let announced = namespace.announced(&data, count);
+                announced.map(|all| all.into_iter().map(Ask::WritePrepare).collect())
+            };
+            return match asked {
+                Ok(all) => each(replier, asks, all.into_iter().map(|ask| (drive, ask))),
                 Err(status) => replier.end(status, 0),
             };
         }

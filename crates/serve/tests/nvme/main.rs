@@ -18,7 +18,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leyden_buffer::Region;
-use leyden_device::{AtomicConfig, Config};
+use leyden_device::{AtomicConfig, Config, Hint};
+use leyden_image::recording::Recording;
+use leyden_image::recording::format::Step;
 use leyden_image::{Drive, ImageConfig};
 use leyden_serve::{
     Access, ControlAnswer, ControlAsk, CutMode, HostSecrets, Lies, Limits, Listen, Nvme,
@@ -81,6 +83,8 @@ pub(crate) struct Options {
     /// Of the conventional drive.
     pub(crate) atomic: Option<AtomicConfig>,
     pub(crate) lies: Lies,
+    /// What the drives are asked is kept, in [`Served::recording`].
+    pub(crate) recorded: bool,
 }
 
 impl Default for Options {
@@ -88,7 +92,8 @@ impl Default for Options {
         let (cut, hosts, limits) = (CutMode::Lost, Vec::new(), Limits::default());
         let (region, pace) = (Region::None, Pace::Untimed);
         let (secrets, atomic, lies) = (BTreeMap::new(), None, Lies::default());
-        Self { cut, hosts, secrets, limits, region, pace, atomic, lies }
+        let recorded = false;
+        Self { cut, hosts, secrets, limits, region, pace, atomic, lies, recorded }
     }
 }
 
@@ -102,8 +107,11 @@ impl Served {
         let serve = |zoned: bool| {
             let name = if zoned { "zoned.leyden" } else { "plain.leyden" };
             let config = config(zoned, &options);
-            let drive = Drive::create(&folder.path().join(name), config).unwrap();
-            let Options { limits, lies, pace, .. } = options;
+            let mut drive = Drive::create(&folder.path().join(name), config).unwrap();
+            let Options { limits, lies, pace, recorded, .. } = options;
+            if recorded {
+                drive.record(&folder.path().join(name).with_extension("leyrec")).unwrap();
+            }
             let options = ServerOptions { limits, lies, ..ServerOptions::new(pace) };
             Server::start(drive, &options).unwrap()
         };
@@ -165,19 +173,31 @@ impl Served {
         self.status(nsid).pending
     }
 
+    /// Ends, and reads what a drive was asked.
+    pub(crate) fn recording(mut self, nsid: u32) -> Recording {
+        self.stop();
+        Recording::open(&self.image(nsid).with_extension("leyrec")).unwrap()
+    }
+
     /// Reads that the drive was asked for.
     pub(crate) fn reads(&self, nsid: u32) -> u64 {
         self.status(nsid).reads
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
+impl Served {
+    fn stop(&mut self) {
         self.nvme = None;
         for server in self.servers.drain(..) {
             server.handle().control(ControlAsk::Stop);
             server.join().unwrap();
         }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 
@@ -383,6 +403,38 @@ fn each_command_of_the_nvm_set_does_what_it_says() {
     assert_eq!(io.read(0, 0, 1, BLOCK).status, 0x400b);
     let errors = host.admin.log(1, u32::MAX, 64, 0).good().data;
     assert_eq!((errors[0], errors[8], errors[24]), (8, 1, 0), "eight commands have failed");
+}
+
+/// Dataset Management with the attribute "write prepare" is a zombie hint, on each kind of drive.
+#[test]
+fn announced_writes_reach_the_drive() {
+    for nsid in [PLAIN, ZONED] {
+        let served = Served::with(Options { recorded: true, ..Options::default() });
+        let mut host = served.host(1, 0);
+        let io = &mut host.io[0];
+        let range = |attributes: u32, blocks: u32, start: u64| {
+            let words = [attributes.to_le_bytes(), blocks.to_le_bytes()].concat();
+            [words, start.to_le_bytes().to_vec()].concat()
+        };
+        let mut data = [range(1 << 10, 3, 5), range(1, 1, 9), range(1 << 10, 1, 20)].concat();
+        data.resize(4_096, 0);
+        let dsm = |attributes| Entry::new(9, nsid).u32(40, 2).u32(44, attributes);
+        io.ask(dsm(2), &data, 0).good();
+        io.ask(dsm(0), &[0; 48], 0).good(); // nothing is announced, and the drive is not asked
+        data[8..16].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+        assert_eq!(io.ask(dsm(2), &data, 0).status, 0x4080);
+        drop(host);
+        let hints: Vec<_> = served
+            .recording(nsid)
+            .steps()
+            .filter_map(|(_, step)| match step {
+                Step::WritePrepare(hints) => Some(hints.clone()),
+                _ => None,
+            })
+            .collect();
+        let hint = |first, units| Hint::from_dwords(first, units).unwrap();
+        assert_eq!(hints, [vec![hint(5, 3), hint(20, 1)]], "namespace {nsid}");
+    }
 }
 
 /// A source range of a copy.

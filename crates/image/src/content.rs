@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use leyden_device::{Lba, SECTOR_BYTES};
+use leyden_device::{Command, Lba, SECTOR_BYTES};
 use leyden_sim::BitSet;
 
-use crate::ImageError;
 use crate::device::Device;
 use crate::file::ImageFile;
+use crate::log::Event;
 use crate::mapped::Mapped;
 use crate::slots::Slots;
+use crate::{ImageError, Places, asked};
 
 /// How many mapping units `sectors` sectors from `lba` on touch, wherever that may be.
 pub(crate) fn units_of(lba: Lba, sectors: u32, unit_bytes: u32) -> u64 {
@@ -165,6 +166,29 @@ impl Content {
             self.slots.place(slots[unit as usize].0, sector)
         };
         (head..head + u64::from(sectors)).map(place).collect()
+    }
+
+    /// The command of an event; `None` if it is none of the host's.
+    pub(crate) fn command(&self, event: &Event) -> Option<Command<Places>> {
+        let places = |lba, sectors, slots| self.places(lba, sectors, slots);
+        Some(match event {
+            Event::Cut | Event::Restore(_) | Event::Remount | Event::Journal { .. } => return None,
+            Event::Read(lba, sectors) => Command::read(*lba, *sectors),
+            Event::Flush => Command::flush(),
+            Event::Trim(lba, sectors) => Command::trim(*lba, *sectors),
+            Event::WritePrepare(ranges) => Command::write_prepare(ranges.iter().copied()),
+            Event::WriteZeroes(lba, sectors, fua) => {
+                Command::write_zeroes(*lba, *sectors, Arc::default()).fua(*fua)
+            }
+            Event::Write { lba, sectors, flags, slots } => {
+                flags.of(Command::write(*lba, *sectors, places(*lba, *sectors, slots)))
+            }
+            Event::Append { lba, sectors, flags, slots } => {
+                flags.of(Command::zone_append(*lba, *sectors, places(*lba, *sectors, slots)))
+            }
+            Event::Zone(ask) => ask.command(),
+            Event::ZoneReport(lba, most) => asked::report(*lba, *most),
+        })
     }
 
     /// The bytes at `places`; `None` if some are not what was written there.

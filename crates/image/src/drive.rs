@@ -13,14 +13,11 @@ pub use done::Done;
 pub use look::{Checked, DriveInfo};
 
 use std::path::Path;
-use std::sync::Arc;
 
-use leyden_device::{
-    Command, Completion, Hint, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Status,
-};
+use leyden_device::{Completion, Hint, Lba, Output, PowerLoss, Recovery, SECTOR_BYTES, Status};
 use leyden_sim::{Capacitance, ConfigError, Time};
 
-use crate::asked::{self, WriteFlags, ZoneAsk};
+use crate::asked::{WriteFlags, ZoneAsk};
 use crate::clock::{Clock, ClockPage};
 use crate::content::Content;
 use crate::device::Device;
@@ -324,7 +321,7 @@ impl Drive {
     /// Logs an event, whose space has been reserved, and lets it happen to the device. `data` are a write's bytes.
     fn happens(&mut self, time: Time, tag: u32, event: &Event, data: &[u8]) {
         self.note(time, event, data);
-        let command = self.command(event).expect("an event that is a command");
+        let command = self.content.command(event).expect("an event that is a command");
         self.powered.submit(time, command.tag(tag));
     }
 
@@ -334,29 +331,6 @@ impl Drive {
         if let Some(recorder) = &mut self.recorder {
             recorder.event(time, event, data);
         }
-    }
-
-    /// The command of an event; `None` if it is none of the host's.
-    fn command(&self, event: &Event) -> Option<Command<Places>> {
-        let places = |lba, sectors, slots| self.content.places(lba, sectors, slots);
-        Some(match event {
-            Event::Cut | Event::Restore(_) | Event::Remount | Event::Journal { .. } => return None,
-            Event::Read(lba, sectors) => Command::read(*lba, *sectors),
-            Event::Flush => Command::flush(),
-            Event::Trim(lba, sectors) => Command::trim(*lba, *sectors),
-            Event::WritePrepare(ranges) => Command::write_prepare(ranges.iter().copied()),
-            Event::WriteZeroes(lba, sectors, fua) => {
-                Command::write_zeroes(*lba, *sectors, Arc::default()).fua(*fua)
-            }
-            Event::Write { lba, sectors, flags, slots } => {
-                flags.of(Command::write(*lba, *sectors, places(*lba, *sectors, slots)))
-            }
-            Event::Append { lba, sectors, flags, slots } => {
-                flags.of(Command::zone_append(*lba, *sectors, places(*lba, *sectors, slots)))
-            }
-            Event::Zone(ask) => ask.command(),
-            Event::ZoneReport(lba, most) => asked::report(*lba, *most),
-        })
     }
 
     /// Runs the device up to `now`, before the next command is submitted.

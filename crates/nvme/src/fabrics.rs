@@ -87,6 +87,29 @@ fn message_bytes(sqe: &FabricsSqe) -> Result<u32, Status> {
     }
 }
 
+const CONNECT: u8 = 0x01;
+const SEND: u8 = 0x05;
+const RECEIVE: u8 = 0x06;
+
+impl FabricsSqe {
+    /// True of a message of an authentication, or a request for one: a queue takes them before its host is known.
+    pub const fn is_authentication(&self) -> bool {
+        matches!(self.kind, SEND | RECEIVE)
+    }
+
+    /// Bytes that the host is to be invited to send, if they do not come along.
+    ///
+    /// # Errors
+    /// If they have to come along, and do not.
+    pub const fn invited_bytes(&self) -> Result<usize, Status> {
+        match self.kind {
+            CONNECT if self.sgl.id != SGL_IN_CAPSULE => Err(Status::SGL_TYPE),
+            SEND => Ok(self.sgl.length.get() as usize),
+            _ => Ok(0),
+        }
+    }
+}
+
 impl FabricsCommand {
     /// Which fabrics command it is.
     ///
@@ -101,10 +124,10 @@ impl FabricsCommand {
         };
         match sqe.kind {
             0x00 => Ok(Self::Set(property()?, sqe.value.get())),
-            0x01 => Ok(Self::Connect),
+            CONNECT => Ok(Self::Connect),
             0x04 => Ok(Self::Get(property()?)),
-            0x05 => Ok(Self::AuthenticationSend(message_bytes(sqe)?)),
-            0x06 => Ok(Self::AuthenticationReceive(message_bytes(sqe)?)),
+            SEND => Ok(Self::AuthenticationSend(message_bytes(sqe)?)),
+            RECEIVE => Ok(Self::AuthenticationReceive(message_bytes(sqe)?)),
             _ => Err(Status::INVALID_OPCODE),
         }
     }

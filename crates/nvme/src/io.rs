@@ -122,10 +122,11 @@ pub struct Report {
 pub type Ranges = Vec<(Lba, u32)>;
 
 /// Opcodes of the NVM command set that a namespace of it takes.
-pub(crate) const NVM_OPCODES: [u8; 8] = [0x00, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c, COPY];
+pub(crate) const NVM_OPCODES: [u8; 8] = [FLUSH, 0x01, 0x02, 0x05, 0x08, 0x09, 0x0c, COPY];
 /// Those that a zoned namespace takes beside.
 pub(crate) const ZNS_OPCODES: [u8; 3] = [0x79, 0x7a, 0x7d];
 
+const FLUSH: u8 = 0x00;
 const COPY: u8 = 0x19;
 /// The format of the source ranges of a copy; only the first is known.
 const COPY_FORMAT: u32 = 0xf << 8;
@@ -152,7 +153,7 @@ impl Namespace {
         let (cdw12, cdw13) = (sqe.cdw12.get(), sqe.cdw13.get());
         let (fua, plp) = (cdw12 & FUA != 0, sqe.cdw3.get() & 1 != 0);
         match opcode {
-            0x00 => Ok(Io::Flush { all: false }),
+            FLUSH => Ok(Io::Flush { all: false }),
             0x09 => Ok(Io::Dsm {
                 count: (sqe.cdw10.get() & 0xff) as usize + 1,
                 deallocate: sqe.cdw11.get() & DEALLOCATE != 0,
@@ -306,7 +307,23 @@ impl Namespace {
     }
 }
 
+/// The namespace of a flush that is meant for all of them.
+const ALL: u32 = u32::MAX;
+
 impl Io {
+    /// The command in an entry of an I/O queue, for one of these namespaces, which are numbered from 1.
+    ///
+    /// # Errors
+    /// The status that the command ends with.
+    pub fn parse(namespaces: &[Namespace], sqe: &Sqe) -> Result<Self, Status> {
+        let number = sqe.nsid.get();
+        if sqe.opcode == FLUSH && number == ALL {
+            return Ok(Self::Flush { all: true });
+        }
+        let index = number.checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
+        namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)?.parse(sqe)
+    }
+
     /// The data that goes with it.
     pub const fn transfer(&self) -> Transfer {
         match *self {

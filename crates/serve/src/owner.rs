@@ -38,18 +38,18 @@ enum Message {
 #[derive(Default)]
 struct Seat {
     state: Mutex<State>,
-    /// Messages that the owner has not handled yet.
+    /// Messages not handled by the owner yet.
     queued: AtomicUsize,
-    /// Whoever asks carries it out, if the drive is free.
+    /// True of a drive without latencies: whoever asks carries it out, if it is free.
     is_untimed: bool,
 }
 
 #[derive(Default)]
 enum State {
     Works(Box<Engine>),
-    /// Under another thread than the owner.
+    /// Failure under another thread than the owner.
     Failed(ImageError),
-    /// The owner is gone.
+    /// End of the owner.
     #[default]
     Gone,
 }

@@ -167,7 +167,7 @@ impl Drive {
             }
             _ => {}
         }
-        if let Some(command) = self.command(&entry.event) {
+        if let Some(command) = self.content.command(&entry.event) {
             self.powered.submit(entry.time, command);
         }
         Ok(())

@@ -58,11 +58,18 @@ wire! {
 
 /// Bytes of a submission queue entry.
 pub const SQE_BYTES: usize = size_of::<Sqe>();
+/// The opcode of fabrics commands.
+const FABRICS: u8 = 0x7f;
 
 impl Sqe {
     /// Command dwords 10 and 11: where a command of an I/O queue begins.
     pub const fn start(&self) -> u64 {
         self.cdw10.get() as u64 | (self.cdw11.get() as u64) << 32
+    }
+
+    /// True of a fabrics command: what it says is in [`Sqe::fabrics`].
+    pub const fn is_fabrics(&self) -> bool {
+        self.opcode == FABRICS
     }
 
     /// The same entry as a fabrics command has it.

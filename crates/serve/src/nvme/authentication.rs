@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leyden_nvme::wire::Sqe;
 use leyden_nvme::{Connected, Entropy, Exchange, Status, Wrong};
 
 use super::house::State;
@@ -12,8 +13,6 @@ use crate::random;
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// Bit 17 of the result of Connect: the queue takes nothing before its host is authenticated.
 pub(super) const REQUIRED: u64 = 1 << 17;
-const SEND: u8 = 0x05;
-const RECEIVE: u8 = 0x06;
 
 /// The authentication of one queue's host.
 #[derive(Default)]
@@ -33,9 +32,9 @@ impl Authentication {
         self.exchange.as_ref().is_none_or(Exchange::is_authenticated)
     }
 
-    /// Whether a queue takes a fabrics command of this kind, or another one, before its host is known.
-    pub(super) fn admits(&self, fabrics: Option<u8>) -> Result<(), Status> {
-        let is_message = matches!(fabrics, Some(SEND | RECEIVE));
+    /// Whether a queue takes this before its host is known.
+    pub(super) fn admits(&self, sqe: &Sqe) -> Result<(), Status> {
+        let is_message = sqe.is_fabrics() && sqe.fabrics().is_authentication();
         if self.is_done() || is_message { Ok(()) } else { Err(Status::NOT_AUTHENTICATED) }
     }
 

@@ -24,13 +24,6 @@ use crate::owner::Handle;
 use crate::session::{Encoded, Outbox, Protocol, Turn};
 use crate::stream::Stream;
 
-const FABRICS: u8 = 0x7f;
-/// Kinds of fabrics commands that take data along.
-const CONNECT: u8 = 0x01;
-const AUTHENTICATION_SEND: u8 = 0x05;
-const COMPARE: u8 = 0x05;
-const VERIFY: u8 = 0x0c;
-const COPY: u8 = 0x19;
 /// Data that an admin command takes at most.
 const ADMIN_MOST: usize = 4_096;
 
@@ -57,10 +50,11 @@ pub(crate) struct Connection {
     pdu: Vec<u8>,
 }
 
-/// A PDU, and the room that it needs.
+/// A PDU, the command in it if that is one for a namespace, and the room that it needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pdu: Pdu,
+    io: Option<Result<Io, Status>>,
     reply_bytes: usize,
 }
 
@@ -134,15 +128,21 @@ impl Protocol for Connection {
         let capsule = if is_io { tcp::IN_CAPSULE_MOST } else { tcp::ADMIN_CAPSULE_MOST };
         let pdu = Pdu::parse(head, self.terms, capsule);
         let pdu = pdu.map_err(|fatal| self.terminate(fatal, head))?;
+        let (mut io, mut reply_bytes) = (None, 0);
         match pdu {
             Pdu::Terminate { .. } => return Ok(None),
             Pdu::Data { cid, tag, offset, length, .. } => {
                 let is_right = self.transfers.check(cid, tag, offset, length);
                 is_right.map_err(|fatal| self.terminate(fatal, head))?;
             }
-            Pdu::Command { .. } => {}
+            Pdu::Command { sqe, .. } => {
+                let parse = || Io::parse(&self.shared.namespaces, &sqe);
+                io = (is_io && !sqe.is_fabrics()).then(parse);
+                let passing = io.and_then(Result::ok).map_or(0, |io| io.passing_bytes());
+                reply_bytes = passing.max(bytes_to_host(&sqe));
+            }
         }
-        Ok(Some(Request { pdu, reply_bytes: reply_bytes(&pdu, is_io) }))
+        Ok(Some(Request { pdu, io, reply_bytes }))
     }
 
     fn is_known(&self) -> bool {
@@ -182,7 +182,8 @@ impl Protocol for Connection {
                 }
                 let replier = self.replier(sqe, &mut turn);
                 if is_right {
-                    self.command(Command { sqe, io: None, data: payload, replier }, &mut turn);
+                    let command = Command { sqe, io: None, data: payload, replier };
+                    self.command(command, request.io, &mut turn);
                 } else {
                     replier.end(Status::TRANSIENT_TRANSPORT, 0);
                 }
@@ -222,15 +223,8 @@ impl Protocol for Connection {
     }
 }
 
-/// Bytes that a command's reply may carry. Data that the command reads for itself passes through memory, too.
-fn reply_bytes(pdu: &Pdu, is_io: bool) -> usize {
-    let Pdu::Command { sqe, .. } = pdu else { return 0 };
-    if is_io && sqe.opcode == COPY {
-        return TRANSFER_MOST;
-    }
-    if is_io && matches!(sqe.opcode, COMPARE | VERIFY) {
-        return (((sqe.cdw12.get() & 0xffff) as usize + 1) * 4_096).min(TRANSFER_MOST);
-    }
+/// Bytes that a command's reply may carry: bit 1 of its opcode says whether data goes to the host.
+fn bytes_to_host(sqe: &Sqe) -> usize {
     let is_to_host = sqe.opcode & 2 != 0 && sqe.sgl.id == SGL_TRANSPORT;
     if is_to_host { (sqe.sgl.length.get() as usize).min(TRANSFER_MOST) } else { 0 }
 }
@@ -264,8 +258,8 @@ impl Connection {
         }
     }
 
-    /// A command has come, with the data that came along.
-    fn command(&mut self, command: Command, turn: &mut Turn<'_>) {
+    /// A command has come, with the data that came along; and what it asks a namespace for, if it does.
+    fn command(&mut self, command: Command, io: Option<Result<Io, Status>>, turn: &mut Turn<'_>) {
         let (sqe, came) = (&command.sqe, command.data.len());
         let sgl = &sqe.sgl;
         let checked = match sgl.id {
@@ -275,8 +269,7 @@ impl Connection {
             SGL_IN_CAPSULE if sgl.length.get() as usize != came => Err(Status::SGL_LENGTH),
             SGL_TRANSPORT if came > 0 => Err(Status::SGL_LENGTH),
             SGL_IN_CAPSULE | SGL_TRANSPORT => {
-                let fabrics = (sqe.opcode == FABRICS).then(|| sqe.fabrics().kind);
-                self.authentication.admits(fabrics).and_then(|()| self.data_of(sqe))
+                self.authentication.admits(sqe).and_then(|()| self.data_of(sqe, io))
             }
             _ => Err(Status::SGL_TYPE),
         };
@@ -303,27 +296,25 @@ impl Connection {
 
     /// Bytes that a host is to be invited to send for a command, if they do not come with it; and what an I/O queue's command
     /// asks for.
-    fn data_of(&self, sqe: &Sqe) -> Result<(usize, Option<Io>), Status> {
-        if sqe.opcode == FABRICS {
-            return match sqe.fabrics().kind {
-                // Its data comes along, always.
-                CONNECT if sqe.sgl.id != SGL_IN_CAPSULE => Err(Status::SGL_TYPE),
-                AUTHENTICATION_SEND => Ok((sqe.sgl.length.get() as usize, None)),
-                _ => Ok((0, None)),
-            };
+    fn data_of(
+        &self,
+        sqe: &Sqe,
+        io: Option<Result<Io, Status>>,
+    ) -> Result<(usize, Option<Io>), Status> {
+        if sqe.is_fabrics() {
+            return Ok((sqe.fabrics().invited_bytes()?, None));
         }
         if self.queue.is_none() {
             return Err(Status::SEQUENCE);
         }
         let length = sqe.sgl.length.get() as usize;
-        if self.is_admin() {
+        let Some(io) = io.transpose()? else {
             return match leyden_nvme::transfer(sqe) {
                 Transfer::FromHost(bytes) => Ok((bytes, None)),
                 Transfer::ToHost(bytes) if bytes > TRANSFER_MOST => Err(Status::INVALID_FIELD),
                 _ => Ok((0, None)),
             };
-        }
-        let io = io::parse(&self.shared, sqe)?;
+        };
         let bytes = match io.transfer() {
             Transfer::FromHost(bytes) if bytes == length => bytes,
             Transfer::AtLeast(bytes) if bytes <= length => length,
@@ -360,7 +351,7 @@ impl Connection {
 
     /// A command has come with all its data.
     fn carry_out(&mut self, command: Command, turn: &mut Turn<'_>) {
-        if command.sqe.opcode == FABRICS {
+        if command.sqe.is_fabrics() {
             return self.fabrics(command);
         }
         match self.queue {

@@ -13,9 +13,6 @@ use super::reply::Replier;
 use crate::ask::{Answer, Ask, Failure};
 use crate::session::Asks;
 
-const FLUSH: u8 = 0x00;
-const ALL: u32 = u32::MAX;
-
 /// A command with its data, and who is told how it ends.
 pub(super) struct Command {
     pub(super) sqe: Sqe,
@@ -23,14 +20,6 @@ pub(super) struct Command {
     pub(super) io: Option<Io>,
     pub(super) data: Vec<u8>,
     pub(super) replier: Replier,
-}
-
-/// The command in an entry of an I/O queue.
-pub(super) fn parse(shared: &Shared, sqe: &Sqe) -> Result<Io, Status> {
-    if sqe.opcode == FLUSH && sqe.nsid.get() == ALL {
-        return Ok(Io::Flush { all: true });
-    }
-    shared.namespace(sqe)?.parse(sqe)
 }
 
 /// Asks drives for a command of an I/O queue of `controller`, if that takes commands.

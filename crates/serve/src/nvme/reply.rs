@@ -61,8 +61,7 @@ pub(super) struct Tcp {
 impl Replier {
     /// It has ended so.
     pub(super) fn end(self, status: Status, result: u64) {
-        if let Some(queue) = self.queue.filter(|_| !status.is_success() && self.sqe.opcode != 0x7f)
-        {
+        if let Some(queue) = self.queue.filter(|_| !status.is_success() && !self.sqe.is_fabrics()) {
             let mut state = self.shared.lock();
             state.subsystem.failed(queue.controller, queue.queue, &self.sqe, status);
         }

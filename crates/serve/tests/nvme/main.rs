@@ -83,7 +83,7 @@ pub(crate) struct Options {
     /// Of the conventional drive.
     pub(crate) atomic: Option<AtomicConfig>,
     pub(crate) lies: Lies,
-    /// What the drives are asked is kept, in [`Served::recording`].
+    /// Recording of what the drives are asked, for [`Served::recording`].
     pub(crate) recorded: bool,
 }
 

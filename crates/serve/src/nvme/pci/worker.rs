@@ -165,7 +165,7 @@ impl<'a> Worker<'a> {
             };
             return Ok(Needs { io: None, comes, memory });
         }
-        let io = io::parse(&self.bridge.shared, sqe)?;
+        let io = Io::parse(&self.bridge.shared.namespaces, sqe)?;
         let (comes, memory) = match io.transfer() {
             Transfer::FromHost(bytes) | Transfer::AtLeast(bytes) => (bytes, bytes),
             Transfer::ToHost(bytes) => (0, bytes),

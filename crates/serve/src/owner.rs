@@ -383,7 +383,7 @@ mod tests {
         assert_eq!(handle.control(switch::Ask::Status), None);
     }
 
-    /// What a callback asks for is done after it, by the owner.
+    /// Requests of a callback are done after it, by the owner.
     #[test]
     fn an_answer_may_ask_again() {
         let folder = tempfile::tempdir().unwrap();

@@ -95,7 +95,8 @@ impl Pipe {
     }
 }
 
-/// What `asks` has replies to at once is sent by this thread, as long as the client takes it and the writer is not at work.
+/// Runs `asks`. Replies that come at once are sent by this thread, as long as the client takes them and the writer is not at
+/// work.
 pub(super) fn send_during(out: &Outbox, pipe: &Mutex<Pipe>, asks: impl FnOnce()) {
     let mut replies = out.during(asks);
     let free = if replies.is_empty() { None } else { pipe.try_lock().ok() };

@@ -72,7 +72,7 @@ pub(crate) struct Engine {
     counts: Counts,
     latencies: Latencies,
     cuts: Cuts,
-    /// Told to whoever has a handle: see [`Handle::switched`].
+    /// Throws of its switch, for [`crate::Handle`].
     power: Arc<AtomicU32>,
     lies: Lies,
     faults: Faults,

@@ -29,15 +29,16 @@ pub(super) struct Scripts {
 pub(super) fn wanted(args: &RecordArgs) -> Result<Option<&'static Kit>, Failure> {
     let Some(name) = &args.db else { return Ok(None) };
     let kit = named(name)?;
+    // What is wrong on any machine is told before what this one lacks.
+    if kit.scripts().drives > 1 && args.rules().is_none() {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "{name} has several members, and this is one drive\n  help: leave the drive out"
+        )));
+    }
     if let Some(program) = kit.lacks() {
         return Err(Failure::usage(anyhow::anyhow!(
             "skipped, `{program}` is not installed: {}",
             kit.about
-        )));
-    }
-    if kit.scripts().drives > 1 && args.rules().is_none() {
-        return Err(Failure::usage(anyhow::anyhow!(
-            "{name} has several members, and this is one drive\n  help: leave the drive out"
         )));
     }
     Ok(Some(kit))

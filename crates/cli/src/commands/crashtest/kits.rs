@@ -29,7 +29,7 @@ pub(super) struct Scripts {
 pub(super) fn wanted(args: &RecordArgs) -> Result<Option<&'static Kit>, Failure> {
     let Some(name) = &args.db else { return Ok(None) };
     let kit = named(name)?;
-    // What is wrong on any machine is told before what this one lacks.
+    // Faults of the command are told before what this machine lacks.
     if kit.scripts().drives > 1 && args.rules().is_none() {
         return Err(Failure::usage(anyhow::anyhow!(
             "{name} has several members, and this is one drive\n  help: leave the drive out"

@@ -59,16 +59,13 @@ zoned() {
   run fio --name=z --filename="$N2" --zonemode=zbd --rw=write --bs=64k --size=32m --ioengine=libaio --iodepth=1 --direct=1 --verify=crc32c --output=/tmp/fio
   run fio --name=zr --filename="$N2" --zonemode=zbd --rw=randwrite --bs=16k --size=32m --io_size=16m --max_open_zones=4 --ioengine=libaio --iodepth=8 --direct=1 --output=/tmp/fio
   run nvme zns open-zone "$N2" -s 0 --select-all; run nvme zns reset-zone "$N2" --select-all
-  say "zonefs"; run mkzonefs -f "$N2" && run mount -t zonefs "$N2" /mnt && { f=/mnt/seq/0; run dd if=/dev/urandom of=/tmp/z bs=4k count=64 status=none
+  say "zonefs"; create zonefs && up zonefs && { f=/mnt/seq/0; run dd if=/dev/urandom of=/tmp/z bs=4k count=64 status=none
     run dd if=/tmp/z of=$f bs=64k oflag=direct conv=notrunc status=none; [ "$(stat -c %s $f)" = 262144 ] || bad "zonefs: size"; dd if=$f bs=64k iflag=direct status=none | cmp - /tmp/z || bad "zonefs: data"
-    run truncate -s 0 $f; run umount /mnt; }
-  say "f2fs"; run blkzone reset "$N2"; wipefs -qa "$N1"; run mkfs.f2fs -q -f -m -c "$N2" "$N1" && run mount -t f2fs "$N1" /mnt && {
-    run fio --name=v --directory=/mnt --size=8m --rw=randwrite --bs=4k --fsync=64 --verify=crc32c --output=/tmp/fio; run umount /mnt; run fsck.f2fs -f "$N1"; }
-  say "btrfs on zones"; run blkzone reset "$N2"; run mkfs.btrfs -q -f -d single -m single -O zoned "$N2" && run mount "$N2" /mnt && {
-    dd if=/dev/urandom of=/tmp/b bs=1M count=8 status=none; run cp /tmp/b /mnt/b; sync; cmp /tmp/b /mnt/b || bad "btrfs: data"; run umount /mnt; run btrfs check "$N2"; }
-  say "dm-zoned"; run blkzone reset "$N2"; wipefs -qa "$N1"; run dmzadm --format "$N1" "$N2" --force && run dmzadm --start "$N1" "$N2" && {
-    dmsetup mknodes; m=/dev/mapper/$(dmsetup ls | awk '{print $1; exit}'); run mkfs.ext4 -q "$m" && run mount "$m" /mnt && { run cp /tmp/b /mnt/b; run umount /mnt; run e2fsck -fn "$m"; }
-    run dmzadm --stop "$N1" "$N2"; }
+    run truncate -s 0 $f; down zonefs; }
+  say "f2fs"; create f2fs && up f2fs && { run fio --name=v --directory=/mnt --size=8m --rw=randwrite --bs=4k --fsync=64 --verify=crc32c --output=/tmp/fio; down f2fs; }
+  say "btrfs on zones"; create btrfs && up btrfs && {
+    dd if=/dev/urandom of=/tmp/b bs=1M count=8 status=none; run cp /tmp/b /mnt/b; sync; cmp /tmp/b /mnt/b || bad "btrfs: data"; down btrfs; }
+  say "dm-zoned"; create dm-zoned && up dm-zoned && { run cp /tmp/b /mnt/b; down dm-zoned; }
 }
 
 # A file system $1 on the conventional disk (ext4, xfs), on the zoned one (zonefs, btrfs) or on both (f2fs; dm-zoned and dm-zoned-once,

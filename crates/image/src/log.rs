@@ -185,7 +185,7 @@ fn ranges(slots: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Range<u64>>> {
 }
 
 /// Hints from their dwords; `None` if one names nothing.
-pub(crate) fn hints(dwords: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Hint>> {
+fn hints(dwords: impl Iterator<Item = (u32, u32)>) -> Option<Vec<Hint>> {
     // Bits that mean nothing are not read back.
     let hint = |(first, units)| Hint::from_dwords(first, units).filter(|it| it.dwords().1 == units);
     dwords.map(hint).collect()

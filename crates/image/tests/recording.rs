@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leyden_device::{Hint, Lba, SECTOR_BYTES};
+use leyden_device::{Hint, Lba, SECTOR_BYTES, Status};
 use leyden_image::recording::format::Step;
 use leyden_image::recording::{Recording, RecordingError, Replay, ReplayError};
 use leyden_image::{Drive, ImageConfig, WriteFlags};
@@ -146,6 +146,25 @@ proptest! {
             prop_assert_eq!(replay.read_unit(unit as u64), Some(bytes.clone()));
         }
     }
+}
+
+/// Announced ranges whose number no record could have: they are refused, and the recording stays whole.
+#[test]
+fn what_no_record_can_hold_is_refused_and_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut drive = drive(folder.path());
+    let path = folder.path().join("work.leyrec");
+    drive.record(&path).unwrap();
+    let hints = vec![Hint::from_dwords(0, 1).unwrap(); (1 << 16) + 1];
+    drive.write_prepare(drive.now(), 0, hints).unwrap();
+    let mut done = Vec::new();
+    drive.advance(drive.now(), &mut done).unwrap();
+    assert_eq!(done[0].status, Status::InvalidField);
+    settle(&mut drive);
+    drive.close().unwrap();
+    let recording = Recording::open(&path).unwrap();
+    assert!(recording.is_whole());
+    Replay::new(&recording).unwrap().run().unwrap();
 }
 
 /// A recording of some writes, and its bytes.

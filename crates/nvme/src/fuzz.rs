@@ -7,6 +7,8 @@ mod pci;
 
 pub use pci::{POKE, Poke, client as vfio_user, poke, seed as vfio_user_seed};
 
+use leyden_device::MOST_RANGES;
+
 use crate::admin::{Answer, Around, Health, transfer};
 use crate::fabrics::FabricsCommand;
 use crate::io::Transfer;
@@ -96,6 +98,9 @@ fn io(subsystem: &Subsystem, sqe: &Sqe, data: &[u8]) {
     {
         let end = namespace.blocks * namespace.block_sectors();
         assert!(ranges.iter().all(|(lba, sectors)| lba.0 + u64::from(*sectors) <= end));
+        let hints = namespace.announced(data, count).expect("ranges that are right");
+        assert!(hints.len() <= MOST_RANGES);
+        assert!(hints.iter().all(|it| it.lba().0 + u64::from(it.sectors()) <= end));
     }
 }
 

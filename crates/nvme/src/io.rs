@@ -248,11 +248,12 @@ impl Namespace {
     }
 
     /// The ranges of Dataset Management that the host says it will write before long (attribute "write prepare"): zombie hints
-    /// of a command of their own (Zombie Chasing, section 3.3), at most as many together as the drive takes.
+    /// of a command of their own (Zombie Chasing, section 3.3). What is more than the drive takes at once, 255 MiB, is left
+    /// out: it is advice, and a few ranges could name a drive's every unit hundreds of times.
     ///
     /// # Errors
     /// As [`Namespace::ranges`].
-    pub fn announced(&self, data: &[u8], count: usize) -> Result<Vec<Vec<Hint>>, Status> {
+    pub fn announced(&self, data: &[u8], count: usize) -> Result<Vec<Hint>, Status> {
         self.ranges(data, count)?; // each has to be right, whatever it says
         let (ranges, _) = <[DsmRange]>::ref_from_prefix_with_elems(data, count)
             .map_err(|_| Status::SGL_LENGTH)?;
@@ -265,9 +266,8 @@ impl Namespace {
             (start, u64::from(it.blocks.get()).min(end - start))
         });
         let sectors = self.sectors_of(each)?.into_iter();
-        let hints: Vec<_> =
-            sectors.flat_map(|(lba, sectors)| Hint::covering(lba, sectors)).collect();
-        Ok(hints.chunks(MOST_RANGES).map(<[Hint]>::to_vec).collect())
+        let hints = sectors.flat_map(|(lba, sectors)| Hint::covering(lba, sectors));
+        Ok(hints.take(MOST_RANGES).collect())
     }
 
     /// The source ranges of a copy to `to`.
@@ -316,12 +316,10 @@ impl Io {
     /// # Errors
     /// The status that the command ends with.
     pub fn parse(namespaces: &[Namespace], sqe: &Sqe) -> Result<Self, Status> {
-        let number = sqe.nsid.get();
-        if sqe.opcode == FLUSH && number == ALL {
+        if sqe.opcode == FLUSH && sqe.nsid.get() == ALL {
             return Ok(Self::Flush { all: true });
         }
-        let index = number.checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
-        namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)?.parse(sqe)
+        Namespace::numbered(namespaces, sqe.nsid.get())?.parse(sqe)
     }
 
     /// The data that goes with it.
@@ -415,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn announced_ranges_are_hints_in_commands_that_the_drive_takes() {
+    fn announced_ranges_are_as_many_hints_as_the_drive_takes() {
         let range = |attributes: u32, start: u64, blocks: u32| {
             let mut bytes = attributes.to_le_bytes().to_vec();
             bytes.extend(blocks.to_le_bytes());
@@ -426,21 +424,21 @@ mod tests {
         let namespace = plain(4_096, 1_000_000);
         let announced = |all: &[Vec<u8>]| namespace.announced(&all.concat(), all.len());
         let data = [range(1 << 10, 1, 2), range(0x3ff, 5, 1), range(1 << 10 | 3, 999_999, 1)];
-        assert_eq!(announced(&data).unwrap(), [vec![hint(1, 2), hint(999_999, 1)]]);
-        assert_eq!(announced(&[range(0, 5, 1)]).unwrap(), Vec::<Vec<Hint>>::new());
+        assert_eq!(announced(&data).unwrap(), [hint(1, 2), hint(999_999, 1)]);
+        assert_eq!(announced(&[range(0, 5, 1)]).unwrap(), []);
         let wrong = [range(1 << 10, 1, 2), range(0, 999_999, 2)];
         assert_eq!(
             announced(&wrong),
             Err(Status::LBA_OUT_OF_RANGE),
             "not an announced one, and wrong"
         );
-        let large = announced(&[range(1 << 10, 0, 255 * 257)]).unwrap();
-        assert_eq!(large.iter().map(Vec::len).collect::<Vec<_>>(), [256, 1]);
-        assert_eq!(large[1], [hint(255 * 256, 255)]);
+        let all = vec![range(1 << 10, 0, 1_000_000); 256];
+        let large = announced(&all).unwrap();
+        assert_eq!((large.len(), large[255]), (256, hint(255 * 255, 255)));
         // A drive of 512-byte blocks that ends within a unit of hints: that unit has no name.
         let odd = plain(512, 20);
         let data = [range(1 << 10, 3, 17), range(1 << 10, 16, 4)].concat();
-        assert_eq!(odd.announced(&data, 2).unwrap(), [vec![hint(0, 2)]]);
+        assert_eq!(odd.announced(&data, 2).unwrap(), [hint(0, 2)]);
     }
 
     #[test]

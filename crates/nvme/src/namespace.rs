@@ -2,6 +2,8 @@
 
 use leyden_device::{Atomicity, SECTOR_BYTES};
 
+use crate::status::Status;
+
 /// The most data of a command: MDTS, in pages of 4 KiB, as a power of two.
 pub(crate) const MDTS: u8 = 8;
 /// The same in bytes.
@@ -71,6 +73,15 @@ pub enum Fit {
 }
 
 impl Namespace {
+    /// The namespace of this number; the first one has number 1.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn numbered(all: &[Self], number: u32) -> Result<&Self, Status> {
+        let index = number.checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
+        all.get(index as usize).ok_or(Status::INVALID_NAMESPACE)
+    }
+
     pub(crate) const fn block_sectors(&self) -> u64 {
         self.block_bytes as u64 / SECTOR_BYTES
     }

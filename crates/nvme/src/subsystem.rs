@@ -123,8 +123,7 @@ impl Subsystem {
     /// # Errors
     /// 00Bh if there is none.
     pub fn namespace(&self, number: u32) -> Result<&Namespace, Status> {
-        let index = number.checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
-        self.namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)
+        Namespace::numbered(&self.namespaces, number)
     }
 
     /// Its namespaces.

@@ -102,9 +102,9 @@ impl Engine {
         }
     }
 
-    /// True if nothing is under way and it was told to stop.
-    pub(crate) const fn has_stopped(&self) -> bool {
-        self.stop.is_some() && self.pending == 0
+    /// True if it was told to stop: nothing new begins.
+    pub(crate) const fn is_stopping(&self) -> bool {
+        self.stop.is_some()
     }
 
     /// True if nothing is under way.

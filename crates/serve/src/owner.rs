@@ -58,17 +58,15 @@ impl Seat {
     /// Carries it out here and now, if that is possible. What is left to the owner.
     fn carry_out(&self, asks: Vec<(Ask, Reply)>, ready: Instant) -> Option<Message> {
         let is_next = self.is_untimed && self.queued.load(Ordering::Acquire) == 0;
-        let mut state = if is_next { self.state.try_lock().ok() } else { None };
-        let Some(State::Works(engine)) = state.as_deref_mut() else {
-            return Some(Message::Commands(asks, ready));
-        };
-        let carried_out = engine.commands(asks, ready).and_then(|()| engine.go_on());
-        carried_out.err().map(|error| {
-            if let Some(state) = &mut state {
-                **state = State::Failed(error);
-            }
-            Message::Failed
-        })
+        if is_next
+            && let Ok(mut state) = self.state.try_lock()
+            && let State::Works(engine) = &mut *state
+        {
+            let carried_out = engine.commands(asks, ready).and_then(|()| engine.go_on());
+            *state = State::Failed(carried_out.err()?);
+            return Some(Message::Failed);
+        }
+        Some(Message::Commands(asks, ready))
     }
 
     /// # Panics
@@ -216,7 +214,7 @@ impl Owner {
             }
             let is_open = self.take_all(engine)?;
             engine.go_on()?;
-            if engine.has_stopped() || !is_open && engine.is_at_rest() {
+            if engine.is_at_rest() && (engine.is_stopping() || !is_open) {
                 let State::Works(engine) = std::mem::take(&mut *state) else { unreachable!() };
                 drop(state);
                 return engine.close();

@@ -23,7 +23,7 @@ for program in db_bench ldb; do cp "$(command -v $program)" "$W/host/"
 cat > "$W/host/rocks.sh" <<'I'
 # $1: plp:on or off; $2: keys
 rocks() {
-  local plp=$1 keys=$2 began found; local ng=/dev/ng${N#/dev/nvme}
+  local plp=$1 keys=$2 found; local ng=/dev/ng${N#/dev/nvme}
   database() { local program=$1; shift; LD_LIBRARY_PATH=/host/lib LD_PRELOAD=/host/libleyden_rocksdb_nvme.so "/host/$program" "--fs_uri=leyden:$ng?format:empty,mode:selective,plp:$plp" --db=/bench "$@"; }
   say "plp:$plp"; run nvme zns reset-zone "$N" --select-all
   # It is killed behind its last key, so that nobody closes the database or flushes the drive.

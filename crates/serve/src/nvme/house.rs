@@ -112,8 +112,7 @@ impl Shared {
 
     /// The namespace of a command.
     pub(super) fn namespace(&self, sqe: &Sqe) -> Result<&Namespace, Status> {
-        let index = sqe.nsid.get().checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
-        self.namespaces.get(index as usize).ok_or(Status::INVALID_NAMESPACE)
+        Namespace::numbered(&self.namespaces, sqe.nsid.get())
     }
 
     /// How each drive is; `None` of one without power.

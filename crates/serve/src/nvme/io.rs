@@ -99,12 +99,15 @@ fn ask(shared: &Shared, io: Io, command: Command, force: bool, asks: &mut Asks<'
             });
         }
         Io::Dsm { count, deallocate } => {
+            let trims = |all: Vec<_>| {
+                all.into_iter().map(|(lba, sectors)| Ask::Trim(lba, sectors)).collect()
+            };
+            let hints =
+                |all: Vec<_>| if all.is_empty() { vec![] } else { vec![Ask::WritePrepare(all)] };
             let asked: Result<Vec<_>, _> = if deallocate {
-                let trim = |(lba, sectors)| Ask::Trim(lba, sectors);
-                namespace.ranges(&data, count).map(|all| all.into_iter().map(trim).collect())
+                namespace.ranges(&data, count).map(trims)
             } else {
-                let announced = namespace.announced(&data, count);
-                announced.map(|all| all.into_iter().map(Ask::WritePrepare).collect())
+                namespace.announced(&data, count).map(hints)
             };
             return match asked {
                 Ok(all) => each(replier, asks, all.into_iter().map(|ask| (drive, ask))),

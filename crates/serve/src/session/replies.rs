@@ -2,6 +2,7 @@
 //! it, as far as the client takes them at once; all others by the writer.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -159,28 +160,22 @@ pub(super) fn write(
         };
         deliver(rest);
         rest.clear();
-        let Outgoing { reply, mut permit } = first;
-        let mut next = Some(reply);
-        let (mut large, mut tail_of_large) = (Vec::new(), Vec::new());
-        while let Some(Encoded { head, data, tail }) = next.take() {
-            out.extend(head);
-            if data.len() >= LARGE {
-                (large, tail_of_large) = (data, tail);
-                break;
-            }
-            out.extend(data);
-            out.extend(tail);
-            if out.len() < GATHERED
-                && let Ok(other) = replies.try_recv()
-            {
-                absorb(&mut permit, other.permit);
-                next = Some(other.reply);
-            }
+        let mut waiting: VecDeque<_> = iter::once(first).chain(replies.try_iter()).collect();
+        while !waiting.is_empty() {
+            let mut permit = gather(out, &mut waiting);
+            // A large one is sent from where it lies.
+            let large = waiting.pop_front_if(|it| it.reply.data.len() >= LARGE);
+            let (data, tail) = large.map_or_else(Default::default, |large| {
+                let Outgoing { reply: Encoded { head, data, tail }, permit: other } = large;
+                out.extend(head);
+                absorb(&mut permit, other);
+                (data, tail)
+            });
+            deliver(out);
+            deliver(&data);
+            deliver(&tail);
+            out.clear();
         }
-        deliver(out);
-        deliver(&large);
-        deliver(&tail_of_large);
-        out.clear();
         drop(pipe);
         if is_gone {
             window.leave();

@@ -99,8 +99,11 @@ leyden_status leyden_drive::Learn() {
   leyden_status status = Identify(0x00, true, 0, &plain);
   if (status == LEYDEN_OK) status = Identify(0x01, false, 0, &controller);
   if (status != LEYDEN_OK) return status;
-  // Of any other namespace this structure is an error.
-  if (Identify(0x05, true, kZns, &zoned) != LEYDEN_OK) return LEYDEN_OK;
+  // Of any other namespace this structure is an error. The file system asks whether it is zoned, and tells this.
+  if (Identify(0x05, true, kZns, &zoned) != LEYDEN_OK) {
+    last_error = "it is not zoned: name a zoned namespace";
+    return LEYDEN_OK;
+  }
   status = Identify(0x06, false, kZns, &of_zones);
   if (status != LEYDEN_OK) return status;
   const size_t format = plain[26] & 0xf;
@@ -147,27 +150,27 @@ const char* leyden_status_name(leyden_status status) {
   }
 }
 
-leyden_status leyden_connect(const char* address, const leyden_connect_options*, leyden_drive** drive) {
+leyden_status leyden_connect(const char*, const leyden_connect_options*, leyden_drive** drive) {
   *drive = nullptr;
-  return Fail(LEYDEN_E_NOT_FOUND, std::string(address) + " is no NVMe namespace: name one, as /dev/ng0n1");
+  return Fail(LEYDEN_E_NOT_FOUND, "it is no NVMe namespace: name one, as /dev/ng0n1");
 }
 
 leyden_status leyden_open(const char* path, const leyden_open_options* how, leyden_open_report* report,
                           leyden_drive** drive) {
   *drive = nullptr;
   if (how != nullptr && (how->flags != 0 || how->record_path != nullptr)) {
-    return Fail(LEYDEN_E_ARGUMENT, "control and record are of who serves the drive");
+    return Fail(LEYDEN_E_ARGUMENT, "control and record are options of leyden serve: leave them out");
   }
   leyden_drive opened;
   opened.file = open(path, O_RDWR | O_CLOEXEC);
   if (opened.file < 0) {
     const leyden_status status = errno == ENOENT ? LEYDEN_E_NOT_FOUND : LEYDEN_E_IO;
-    return Fail(status, std::string(path) + ": " + strerror(errno));
+    return Fail(status, std::string(strerror(errno)) + ": `nvme list` has the namespaces");
   }
   const int id = ioctl(opened.file, NVME_IOCTL_ID);
   opened.namespace_id = id > 0 ? static_cast<uint32_t>(id) : 0;
   const leyden_status status =
-      id > 0 ? opened.Learn() : Fail(LEYDEN_E_FOREIGN, std::string(path) + " is no NVMe namespace");
+      id > 0 ? opened.Learn() : Fail(LEYDEN_E_FOREIGN, "it is no NVMe namespace: name one, as /dev/ng0n1");
   if (status != LEYDEN_OK) {
     close(opened.file);
     return status;

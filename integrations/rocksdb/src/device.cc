@@ -61,8 +61,9 @@ IOStatus Device::Explain(leyden_status status, const std::string& doing) const {
     raise(SIGKILL);
   }
   const std::string what = image_ + ": " + doing + ": " + leyden_status_name(status);
-  // Of a server that is not there the library has told the remedy.
-  const bool is_told = status == LEYDEN_E_NOT_FOUND && image_.compare(0, 5, "unix:") == 0;
+  // Of a server that is not there, and of an NVMe namespace, the library has told the remedy.
+  const bool is_namespace = image_.compare(0, 5, "/dev/") == 0;
+  const bool is_told = is_namespace || (status == LEYDEN_E_NOT_FOUND && image_.compare(0, 5, "unix:") == 0);
   const std::string more = std::string(leyden_last_error()) + (is_told ? "" : std::string("; ") + Remedy(status));
   switch (status) {
     case LEYDEN_E_NOT_FOUND: return IOStatus::NotFound(what, more);

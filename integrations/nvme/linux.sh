@@ -98,26 +98,38 @@ promise() {
     s=$(md5sum < "/tmp/z$(($2 % 8))"); sed -i "\|^$f |d" /host/promised; echo "$f $(stat -c %s "/tmp/z$(($2 % 8))") $s" >> /host/promised; return
   fi
   s=$(md5sum < /tmp/f); cp /tmp/f "$f" 2>/dev/null && sync "$f" 2>/dev/null && sync /mnt 2>/dev/null && { [ "$3" != dm-zoned ] || sync "$(mapped)"; } && echo "$f $(stat -c %s /tmp/f) $s" >> /host/promised || return 1
-  [ "$2" -le 12 ] || { rm -f "/mnt/$1.$(($2 - 12))" && sed -i "\|^/mnt/$1\.$(($2 - 12)) |d" /host/promised; }
+  [ "$2" -le 12 ] || { sed -i "\|^/mnt/$1\.$(($2 - 12)) |d" /host/promised && rm -f "/mnt/$1.$(($2 - 12))"; }
 }
 
-# $2 rounds on a file system $1: synced files, a cut, and a look. Each promise must be there, and fsck clean.
+# Synced files of round $2 on a file system $1, until there is an end to it.
+promises() { local n=0; while n=$((n + 1)); do promise "$2" "$n" "$1" || break; done; }
+# After cut $2 of a file system $1: each promise must be there, and fsck clean.
+look() {
+  local f b s; up "$1" || { bad "mount after cut $2"; return 1; }
+  echo "cut $2: $(wc -l < /host/promised) promises; $(nvme smart-log "$N1" | sed -n 's/^unsafe_shutdowns[^:]*: */unsafe shutdowns /p')"
+  while read -r f b s; do [ "$(head -c "$b" "$f" 2>/dev/null | md5sum)" = "$s" ] || bad "round $2: $f"; done < /host/promised
+  [ "$1" = zonefs ] || rm -f /mnt/[0-9]*; : > /host/promised
+  down "$1"
+}
+
+# $2 rounds on a file system $1: synced files, a cut of the drives under a living machine, and a look.
 cuts() {
-  local fs=$1 rounds=$2 i n=0 kept=0 writer; say "$rounds cuts of $fs"; : > /host/promised; create "$fs"
+  local fs=$1 rounds=$2 i kept=0 writer; say "$rounds cuts of $fs"; : > /host/promised; create "$fs"
   for i in $(seq "$rounds"); do
     up "$fs" || return
-    ( n=0; while n=$((n + 1)); do promise "$i" "$n" "$fs" || break; done ) & writer=$!
+    promises "$fs" "$i" & writer=$!
     sleep "$((RANDOM % 3)).$((RANDOM % 10))"; switch cut
     nvme disconnect -n "$NQN" > /dev/null; for _ in $(seq 100); do kill -0 $writer 2>/dev/null || break; sleep 0.1; done; lost "$fs"
     switch restore; connect || { bad "connect after cut $i: $(dmesg | tail -3)"; return; }; wait_disks
-    up "$fs" || { bad "mount after cut $i"; return; }
-    n=$(wc -l < /host/promised); kept=$((kept + n))
-    while read -r f b s; do [ "$(head -c "$b" "$f" 2>/dev/null | md5sum)" = "$s" ] || bad "round $i: $f"; done < /host/promised
-    [ "$fs" = zonefs ] || rm -f /mnt/[0-9]*; : > /host/promised
-    down "$fs"
-    echo "cut $i: $n promises; $(nvme smart-log "$N1" | sed -n 's/^unsafe_shutdowns[^:]*: */unsafe shutdowns /p')"
+    kept=$((kept + $(wc -l < /host/promised))); look "$fs" "$i" || return
   done
   [ "$kept" -gt "$rounds" ] || bad "only $kept promises in $rounds rounds: nothing was tested"
+}
+
+# Round $2 on a file system $1 of a machine that goes with its drives: a look at what the round before has promised, and synced files until the end.
+together() {
+  if [ "$2" = 1 ]; then create "$1"; else look "$1" $(($2 - 1)); fi
+  [ "$3" = "$2" ] || [ "$fails" != 0 ] || { up "$1" && : > /host/begun && promises "$1" "$2"; }
 }
 
 # Atomic writes of up to $1 bytes, without a boundary: the limits in sysfs, RWF_ATOMIC at and above them, and $2 cuts amid pages of that size.
@@ -199,6 +211,7 @@ case $1 in
   facts) facts;;
   all) facts; conventional; zoned;;
   cuts) connect || bad connect; wait_disks; cuts "$4" "$5";;
+  together) connect || bad connect; wait_disks; together "$4" "$5" "$6";;
   atomic) connect || bad connect; wait_disks; atomic "${4:-16384}" "${5:-5}";;
   auth) auth "$4" "$5";;
   hosts) hosts "${4:-24}";;

@@ -120,10 +120,10 @@ impl Found {
         } else if let Some(claims) = value.pointer("/claims").and_then(Value::as_array) {
             for claim in claims {
                 let id = claim["id"].as_str().unwrap_or_default();
-                self.add(&join(&[label, "claims", id]), claim, (0.0, None));
+                self.add(&join(&[label, "claims", id]), claim, 0.0, None);
             }
         } else {
-            self.add(label, &value, (0.0, None));
+            self.add(label, &value, 0.0, None);
         }
         Ok(())
     }
@@ -140,23 +140,23 @@ impl Found {
             // Not what was measured: how it was set up, how it went over time, and how long our machine took.
             if !matches!(part.as_str(), "config" | "series" | "sim" | "reproduce") {
                 let digest = run.pointer("/sim/digest").and_then(word);
-                self.add(&join(&[&join(&name), part]), value, (at, digest));
+                self.add(&join(&[&join(&name), part]), value, at, digest);
             }
         }
     }
 
     /// Adds every number and word in `value`; a list of numbers is one figure, and other lists are gone through.
-    fn add(&mut self, key: &str, value: &Value, (at, digest): (f64, Option<String>)) {
+    fn add(&mut self, key: &str, value: &Value, at: f64, digest: Option<String>) {
         match value {
             Value::Object(parts) => {
                 for (part, value) in parts {
-                    self.add(&join(&[key, part]), value, (at, digest.clone()));
+                    self.add(&join(&[key, part]), value, at, digest.clone());
                 }
             }
             Value::Array(list) if values(value).is_none() => {
                 for (index, item) in list.iter().enumerate() {
                     // In the list's order, and no two are the same run.
-                    self.add(key, item, (at + index as f64, Some(index.to_string())));
+                    self.add(key, item, at + index as f64, Some(index.to_string()));
                 }
             }
             _ => {

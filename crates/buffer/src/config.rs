@@ -132,7 +132,8 @@ impl Config {
         unit_bytes: u32,
         page_units: u32,
         active_zones: u32,
-        (zrwa_size, zrwa_count): (u32, u32),
+        zrwa_size: u32,
+        zrwa_count: u32,
     ) -> Result<ZonePoolSizes, ConfigError> {
         let zrwa_units = u64::from(zrwa_size) * u64::from(zrwa_count);
         let slots = |size: Bytes| size.get() / u64::from(unit_bytes);

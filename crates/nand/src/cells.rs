@@ -33,8 +33,10 @@ pub(crate) struct Cells<C> {
     owners: Vec<u32>,
     /// Empty unless recovery may need them.
     versions: Vec<u64>,
-    /// By chunk. Of a chunk in which nothing was ever written it is empty, and the others are as new.
+    /// By chunk. Of a chunk in which nothing was ever written it is empty. None if `C` has no size.
     content: Vec<Box<[C]>>,
+    /// A bit for each chunk in which something was written; the other chunks are as new.
+    begun: Vec<u64>,
 }
 
 const fn place(unit: Ppa) -> (usize, usize) {
@@ -45,10 +47,12 @@ impl<C: Content> Cells<C> {
     /// Erased cells. The memory is only touched as it is written.
     pub(crate) fn new(geometry: &Geometry, with_versions: bool) -> Self {
         let units = geometry.units() as usize;
+        let chunks = units.div_ceil(CHUNK_UNITS);
         Self {
             owners: vec![0; units],
             versions: vec![0; if with_versions { units } else { 0 }],
-            content: vec![Box::default(); units.div_ceil(CHUNK_UNITS)],
+            content: vec![Box::default(); if size_of::<C>() > 0 { chunks } else { 0 }],
+            begun: vec![0; chunks.div_ceil(64)],
         }
     }
 
@@ -74,10 +78,12 @@ impl<C: Content> Cells<C> {
     }
 
     /// The contents of `count` units from `first` on, including unreadable ones, without some that
-    /// were never written.
+    /// were never written. None if `C` has no size.
     pub(crate) fn contents(&self, first: Ppa, count: u32) -> impl Iterator<Item = &C> {
         let end = first.index() + count as usize;
-        (first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS)).flat_map(move |chunk| {
+        let chunks = first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS);
+        let stored = if size_of::<C>() > 0 { chunks } else { 0..0 };
+        stored.flat_map(move |chunk| {
             let (at, units) = (chunk * CHUNK_UNITS, &self.content[chunk]);
             let begin = first.index().saturating_sub(at).min(units.len());
             units[begin..(end - at).clamp(begin, units.len().max(begin))].iter()
@@ -86,6 +92,9 @@ impl<C: Content> Cells<C> {
 
     #[inline]
     pub(crate) fn content(&self, unit: Ppa) -> C {
+        if size_of::<C>() == 0 {
+            return C::default();
+        }
         let (chunk, at) = place(unit);
         self.content[chunk].get(at).cloned().unwrap_or_default()
     }
@@ -97,29 +106,42 @@ impl<C: Content> Cells<C> {
             *slot = version;
         }
         let (chunk, at) = place(unit);
-        self.chunk(chunk)[at] = content;
+        self.want(chunk);
+        if size_of::<C>() > 0 {
+            self.content[chunk][at] = content;
+        }
     }
 
-    /// The contents of a chunk in which something is written.
     #[inline]
-    fn chunk(&mut self, chunk: usize) -> &mut [C] {
-        if self.content[chunk].is_empty() {
+    fn has_begun(&self, chunk: usize) -> bool {
+        self.begun[chunk / 64] >> (chunk % 64) & 1 == 1
+    }
+
+    /// Something is to be written in `chunk`.
+    #[inline]
+    fn want(&mut self, chunk: usize) {
+        if !self.has_begun(chunk) {
             self.begin(chunk);
         }
-        &mut self.content[chunk]
     }
 
     #[cold]
     fn begin(&mut self, chunk: usize) {
-        let units = CHUNK_UNITS.min(self.owners.len() - chunk * CHUNK_UNITS);
-        self.content[chunk] = vec![C::default(); units].into();
+        self.begun[chunk / 64] |= 1 << (chunk % 64);
+        if size_of::<C>() > 0 {
+            self.content[chunk] = vec![C::default(); self.units_of(chunk)].into();
+        }
+    }
+
+    fn units_of(&self, chunk: usize) -> usize {
+        CHUNK_UNITS.min(self.owners.len() - chunk * CHUNK_UNITS)
     }
 
     /// Stores nothing that can be read: padding, or what a failed program left.
     #[inline]
     pub(crate) fn pad(&mut self, unit: Ppa) {
         let (chunk, _) = place(unit);
-        if !self.content[chunk].is_empty() {
+        if self.has_begun(chunk) {
             self.owners[unit.index()] = 0;
             self.spoil(unit);
         }
@@ -128,6 +150,9 @@ impl<C: Content> Cells<C> {
     /// Makes the unit's data unreadable; its out-of-band area stays.
     #[inline]
     pub(crate) fn spoil(&mut self, unit: Ppa) {
+        if size_of::<C>() == 0 {
+            return;
+        }
         let (chunk, at) = place(unit);
         if let Some(content) = self.content[chunk].get_mut(at) {
             *content = C::default();
@@ -139,7 +164,7 @@ impl<C: Content> Cells<C> {
         let end = first + geometry.units_per_block() as usize;
         for chunk in first >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS) {
             let at = chunk * CHUNK_UNITS;
-            let units = self.content[chunk].len();
+            let units = if self.has_begun(chunk) { self.units_of(chunk) } else { 0 };
             let (begin, end) = (first.saturating_sub(at).min(units), (end - at).min(units));
             self.owners[at..][begin..end].fill(0);
             if size_of::<C>() > 0 {
@@ -155,8 +180,9 @@ impl<C: Content> Cells<C> {
 
     /// Where each chunk begins in which anything was written, and how many units it has.
     fn used(&self) -> impl Iterator<Item = (usize, usize)> + Clone {
-        let chunks = self.content.iter().enumerate().filter(|(_, chunk)| !chunk.is_empty());
-        chunks.map(|(at, chunk)| (at * CHUNK_UNITS, chunk.len()))
+        let all = 0..self.owners.len().div_ceil(CHUNK_UNITS);
+        let chunks = all.filter(|&chunk| self.has_begun(chunk));
+        chunks.map(|chunk| (chunk * CHUNK_UNITS, self.units_of(chunk)))
     }
 
     /// Takes over a state of cells of this shape, which are erased; false if it is of others.
@@ -172,16 +198,18 @@ impl<C: Content> Cells<C> {
             return false;
         }
         for (unit, owner) in owners.into_values().filter(|&(_, owner)| owner != 0) {
-            self.chunk(unit >> CHUNK_BITS);
+            self.want(unit >> CHUNK_BITS);
             self.owners[unit] = owner;
         }
         for (unit, version) in versions.into_values().filter(|&(_, version)| version != 0) {
-            self.chunk(unit >> CHUNK_BITS);
+            self.want(unit >> CHUNK_BITS);
             self.versions[unit] = version;
         }
         let default = C::default();
         for (unit, content) in content.into_values().filter(|(_, content)| *content != default) {
-            self.chunk(unit >> CHUNK_BITS)[unit % CHUNK_UNITS] = content;
+            let (chunk, at) = place(Ppa(unit as u32));
+            self.want(chunk);
+            self.content[chunk][at] = content;
         }
         true
     }

@@ -16,7 +16,8 @@ impl Oracle {
         &self,
         unit: u32,
         seen: &Seen,
-        (id, completed): (Id, Time),
+        id: Id,
+        completed: Time,
         found: Option<u64>,
     ) -> Box<Violation> {
         let entry = self.log.get(id).expect("the read is in the log");

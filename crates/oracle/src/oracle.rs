@@ -260,7 +260,7 @@ impl Oracle {
                     self.learn(unit, *seen, submitted, stamp);
                 }
                 _ => {
-                    result = Err(self.violation(unit, seen, (id, at), found));
+                    result = Err(self.violation(unit, seen, id, at, found));
                     break;
                 }
             }

@@ -205,7 +205,7 @@ impl Engine {
             }
             Ask::Flush if self.lies.flushes => reply.send(Answer::Done),
             Ask::Write(lba, ref data, flags) if self.lies.atomic => {
-                self.tear((lba, data, flags), reply, ready);
+                self.tear(lba, data, flags, reply, ready);
             }
             ask => self.submit(&ask, reply, ready),
         }

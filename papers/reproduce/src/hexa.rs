@@ -133,10 +133,12 @@ pub fn cells() -> Vec<Cell> {
 /// How the claim `id` is measured, if it is one of these papers'.
 pub fn measure(id: &str, scale: Scale) -> Option<Measure> {
     let against_full = |schedule, share, quantity, fold| {
-        ratios(scale, quantity, fold, &[share], (schedule, None), ("fifo", Some(100)))
+        let base = Side { schedule: "fifo", share: Some(100) };
+        ratios(scale, quantity, fold, &[share], Side { schedule, share: None }, base)
     };
     let against_fifo = |schedule, shares: &[u32], quantity, fold| {
-        ratios(scale, quantity, fold, shares, (schedule, None), ("fifo", None))
+        let base = Side { schedule: "fifo", share: None };
+        ratios(scale, quantity, fold, shares, Side { schedule, share: None }, base)
     };
     Some(match id {
         "hexa.figure1.fifo_flushes" => Measure::Of(WRITEBACKS, figure1("fifo")),
@@ -161,23 +163,29 @@ fn figure1(schedule: &str) -> RunSpec {
     RunSpec::new("hexa/figure1").set(format!("device.buffer.schedule={schedule}"))
 }
 
-/// Ratios over all workloads, buffers and `shares`; a side is a schedule, and the share that it
-/// has whatever the other's is.
+/// A side of a ratio: a schedule, and the share that it has whatever the other's is.
+#[derive(Clone, Copy)]
+struct Side {
+    schedule: &'static str,
+    share: Option<u32>,
+}
+
+/// Ratios over all workloads, buffers and `shares`.
 fn ratios(
     scale: Scale,
     quantity: Quantity,
     fold: Fold,
     shares: &[u32],
-    run: (&'static str, Option<u32>),
-    base: (&'static str, Option<u32>),
+    run: Side,
+    base: Side,
 ) -> Measure {
     let groups = WORKLOADS.map(|workload| {
         let mut pairs = Vec::new();
         for buffer in BUFFERS {
             for &share in shares {
-                let cell = |(schedule, fixed): (&'static str, Option<u32>)| {
-                    let table = Table::Share(fixed.unwrap_or(share));
-                    Cell { workload, buffer, schedule, table }.spec(scale)
+                let cell = |side: Side| {
+                    let table = Table::Share(side.share.unwrap_or(share));
+                    Cell { workload, buffer, schedule: side.schedule, table }.spec(scale)
                 };
                 pairs.push((cell(run), cell(base)));
             }

@@ -105,7 +105,7 @@ fn pools_that_cannot_work_are_refused() {
         protected_size: Bytes::new(protected << 10),
         ..Config::default()
     };
-    let pools = |config: &Config, active, zrwa| config.pools(4096, 4, active, (zrwa, 1));
+    let pools = |config: &Config, active, zrwa| config.pools(4096, 4, active, zrwa, 1);
     let whole = config(Region::Full, 64, 0);
     assert_eq!(pools(&whole, 4, 0).unwrap(), ZonePoolSizes { protected: 16, plain: 0, zrwa: 0 });
     assert_eq!(pools(&whole, 5, 0).unwrap_err().key, "size");

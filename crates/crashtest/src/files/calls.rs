@@ -54,7 +54,8 @@ impl Served {
     pub(super) fn create_node(
         &self,
         request: &Request,
-        (parent, name): (INodeNo, &OsStr),
+        parent: INodeNo,
+        name: &OsStr,
         mode: u32,
         kind: Kind,
     ) -> io::Result<fuser::FileAttr> {

@@ -301,7 +301,7 @@ impl FileHistory {
                     self.growth.growing.insert(file);
                     let length = Length { bytes, is_grown: true };
                     let (lengths, parts) = (&mut self.lengths, &mut self.atoms);
-                    atoms.extend(lengths.put(file, (event, before), length, parts));
+                    atoms.extend(lengths.put(file, event, before, length, parts));
                 }
                 Effect::Set { file, bytes } => {
                     is_entry = true;
@@ -310,8 +310,8 @@ impl FileHistory {
                 }
                 Effect::Page { file, page, bytes } => {
                     written = Some(file);
-                    atoms.extend(self.put_pieces((file, page), event, &bytes));
-                    atoms.push(self.put_page((file, page), event, before, &bytes));
+                    atoms.extend(self.put_pieces(file, page, event, &bytes));
+                    atoms.push(self.put_page(file, page, event, before, &bytes));
                     let reach = (u64::from(page) + 1) * PAGE_BYTES;
                     whole_length = self.put_part_of_length(file, event, before, reach);
                     atoms.extend(whole_length.and_then(|_| self.length(file)?.atom));
@@ -321,7 +321,7 @@ impl FileHistory {
                     is_entry = true;
                     touches.push((of, false));
                     let parts = (!self.rules.has_journal()).then_some(&mut self.atoms);
-                    atoms.extend(self.inodes.put_xattr((of, name), event, value, parts));
+                    atoms.extend(self.inodes.put_xattr(of, name, event, value, parts));
                 }
                 Effect::Brings { file } if self.rules.brings_lengths() => {
                     self.lengths.bring(file, event);
@@ -334,7 +334,7 @@ impl FileHistory {
         if self.rules.logs_files() {
             let touched = touches.iter().map(|(ino, _)| *ino);
             self.logs.note_changes(event, touched, written.map(|file| (file, before)));
-            atoms.extend(self.logs.put_call((event, drive), changes, &mut self.atoms));
+            atoms.extend(self.logs.put_call(event, drive, changes, &mut self.atoms));
         }
         if is_entry {
             self.growth.last_entry[drive as usize] = Some(event);
@@ -342,7 +342,7 @@ impl FileHistory {
         self.push(Event::Step { atoms, is_entry, drive, touches }, Arc::clone(words));
         if let Some((file, length)) = whole_length {
             let (lengths, parts) = (&mut self.lengths, &mut self.atoms);
-            let atoms = lengths.put(file, (event + 1, before), length, parts).into_iter().collect();
+            let atoms = lengths.put(file, event + 1, before, length, parts).into_iter().collect();
             let step = Event::Step { atoms, is_entry: false, drive, touches: Vec::new() };
             self.push(step, Arc::clone(words));
         }
@@ -369,7 +369,7 @@ impl FileHistory {
             return None;
         }
         let length = Length { bytes: reach, is_grown: true };
-        self.lengths.put(file, (event, needs), length, &mut self.atoms);
+        self.lengths.put(file, event, needs, length, &mut self.atoms);
         Some((file, Length { bytes: whole.bytes, is_grown: true }))
     }
 
@@ -388,7 +388,7 @@ impl FileHistory {
         let entry = self.rules.has_journal().then_some(event);
         self.growth.ends.insert(file, entry);
         let length = Length { bytes, is_grown: false };
-        let atom = self.lengths.put(file, (event, entry), length, &mut self.atoms);
+        let atom = self.lengths.put(file, event, entry, length, &mut self.atoms);
         // In a journal it stands in order, and nothing chooses it.
         atom.filter(|_| !self.rules.has_journal())
     }
@@ -415,7 +415,8 @@ impl FileHistory {
 
     fn put_page(
         &mut self,
-        (file, page): (Ino, u32),
+        file: Ino,
+        page: u32,
         event: u32,
         before: Option<u32>,
         bytes: &[u8],

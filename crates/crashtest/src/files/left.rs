@@ -181,7 +181,7 @@ impl Choice {
         let last = self.of(history.length(file).and_then(|cell| cell.atom));
         let (set, bytes) = self.set(history, file);
         let pages = history.pages(file).into_iter().flatten();
-        let ends = pages.filter_map(|(_, cell)| self.page_end(history, (file, cell), last, set));
+        let ends = pages.filter_map(|(_, cell)| self.page_end(history, file, cell, last, set));
         ends.max().unwrap_or(0).max(bytes)
     }
 
@@ -226,7 +226,8 @@ impl Choice {
     fn page_end(
         &self,
         history: &FileHistory,
-        (file, cell): (Ino, &Cell<Page>),
+        file: Ino,
+        cell: &Cell<Page>,
         last: Option<u32>,
         set: Option<u32>,
     ) -> Option<u64> {
@@ -256,7 +257,7 @@ impl Choice {
         }
         let last = self.of(history.length(file)?.atom);
         let cell = history.pages(file)?.get(&page)?;
-        self.page_end(history, (file, cell), last, self.set(history, file).0)
+        self.page_end(history, file, cell, last, self.set(history, file).0)
     }
 
     /// The version of a page that is there.
@@ -296,7 +297,8 @@ impl Choice {
     pub(crate) fn page_bytes(
         &self,
         history: &FileHistory,
-        (file, page): (Ino, u32),
+        file: Ino,
+        page: u32,
         length: u64,
     ) -> Option<Vec<u8>> {
         let begin = u64::from(page) * PAGE_BYTES;
@@ -374,7 +376,7 @@ impl Left {
 
     /// The bytes of a page; nothing if they are zeroes.
     pub(crate) fn bytes(&self, file: Ino, page: u32) -> Option<Arc<[u8]>> {
-        let bytes = self.is.page_bytes(&self.history, (file, page), self.length(file))?;
+        let bytes = self.is.page_bytes(&self.history, file, page, self.length(file))?;
         Some(bytes.into())
     }
 }
@@ -415,7 +417,7 @@ fn key_of_file(history: &FileHistory, choice: &Choice, file: Ino) -> u128 {
             break;
         }
         if choice.torn(history, file, page).is_some() {
-            let bytes = choice.page_bytes(history, (file, page), length).unwrap_or_default();
+            let bytes = choice.page_bytes(history, file, page, length).unwrap_or_default();
             if bytes.iter().any(|byte| *byte != 0) {
                 sum = sum.wrapping_add(mixed(key_of(&bytes), place(file, page)));
             }

@@ -296,7 +296,7 @@ impl Question<'_> {
             let alone = self.is.length_alone(self.history, file);
             let mut reached = alone.unwrap_or_else(|| self.is.set(self.history, file).1);
             let are_alike = known.into_iter().flatten().all(|(page, cell)| {
-                let end = self.page(file, (*page, cell), bytes, seen.get(page));
+                let end = self.page(file, *page, cell, bytes, seen.get(page));
                 reached = reached.max(end.unwrap_or(0));
                 end.is_some()
             });
@@ -308,7 +308,8 @@ impl Question<'_> {
     fn page(
         &mut self,
         file: Ino,
-        (page, cell): (u32, &Cell<Page>),
+        page: u32,
+        cell: &Cell<Page>,
         bytes: u64,
         seen: Option<&String>,
     ) -> Option<u64> {
@@ -316,7 +317,7 @@ impl Question<'_> {
         let ends = versions.filter_map(|kept| {
             self.choose(cell.atom, kept);
             let end = self.is.brought_by(self.history, file, page).unwrap_or(0);
-            let shown = self.is.page_bytes(self.history, (file, page), bytes);
+            let shown = self.is.page_bytes(self.history, file, page, bytes);
             let is_alike = shown.and_then(|shown| digest(&shown)).as_ref() == seen;
             (is_alike && end <= bytes).then_some(end)
         });

@@ -123,7 +123,7 @@ impl Filesystem for Served {
         if mode & nix::libc::S_IFMT != nix::libc::S_IFREG {
             return reply.error(Errno::EPERM);
         }
-        let made = self.create_node(request, (parent, name), mode, Kind::File);
+        let made = self.create_node(request, parent, name, mode, Kind::File);
         answer!(reply, made, |attributes| entered(reply, parent, &attributes));
     }
 
@@ -136,7 +136,7 @@ impl Filesystem for Served {
         _: u32,
         reply: ReplyEntry,
     ) {
-        let made = self.create_node(request, (parent, name), mode, Kind::Folder);
+        let made = self.create_node(request, parent, name, mode, Kind::Folder);
         answer!(reply, made, |attributes| entered(reply, parent, &attributes));
     }
 
@@ -201,7 +201,7 @@ impl Filesystem for Served {
         _: i32,
         reply: ReplyCreate,
     ) {
-        let made = self.create_node(request, (parent, name), mode, Kind::File);
+        let made = self.create_node(request, parent, name, mode, Kind::File);
         answer!(reply, made, |attributes| {
             let (keep, flags) = (Shown::kept(attributes.ino), FopenFlags::empty());
             reply.created(&keep, &attributes, Generation(0), FileHandle(0), flags);

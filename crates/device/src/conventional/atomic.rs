@@ -12,6 +12,7 @@ use leyden_nand::Lpn;
 
 use super::writer::Writer;
 use crate::Payload;
+use crate::controller::RequestId;
 use crate::units::Units;
 
 /// An atomic write about to enter the buffer: where it goes, and whether its units are a group.
@@ -53,6 +54,7 @@ impl<P: Payload> Writer<P> {
 
     /// True if a write may replace what is buffered of `lpn`. It may not while that is on its way to flash in a group, nor if it
     /// would be protected, and the rest of the group not; then the group goes to flash first.
+    #[inline(never)]
     pub(super) fn may_overwrite(&mut self, ftl: &Ftl<P>, lpn: Lpn, pool: PoolKind) -> bool {
         let grouped = self.buffer.newest(lpn).filter(|&slot| self.buffer.is_grouped(slot));
         let Some(slot) = grouped else { return true };
@@ -85,6 +87,7 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Makes a group of `units`, which have all been taken in, and of what is in groups with them.
+    #[cold]
     pub(super) fn group(&mut self, units: Units) {
         let slots: Vec<SlotId> = self.slots_of(units).collect();
         for pair in slots.windows(2) {
@@ -105,8 +108,18 @@ impl<P: Payload> Writer<P> {
         }
     }
 
+    /// Lets `request` wait until all of `units`, a group, is on flash; returns for how many.
+    #[cold]
+    pub(super) fn wait_for_group(&mut self, ftl: &Ftl<P>, units: Units, request: RequestId) -> u32 {
+        let slots: Vec<SlotId> = self.slots_of(units).collect();
+        for &slot in &slots {
+            self.wait_for(ftl, slot, request);
+        }
+        slots.len() as u32
+    }
+
     /// The slots of the newest versions of `units`.
-    pub(super) fn slots_of(&self, units: Units) -> impl Iterator<Item = SlotId> + '_ {
+    fn slots_of(&self, units: Units) -> impl Iterator<Item = SlotId> + '_ {
         let lpns = (0..units.count()).map(move |index| Lpn(units.first().0 + index));
         lpns.filter_map(|lpn| self.buffer.newest(lpn))
     }

@@ -200,6 +200,7 @@ impl<P: Payload> Conventional<P> {
         // Deallocated units are as durable as trims are.
         let forces_trims = fua && zeroes && self.region != Region::Full;
         let fua = fua && self.region == Region::None;
+        let keeps_groups = self.writer.buffer.keeps_groups();
         while request.next_unit < units.count() {
             let index = request.next_unit;
             if zeroes && !units.is_partial(index) {
@@ -208,11 +209,10 @@ impl<P: Payload> Conventional<P> {
             }
             let lpn = Lpn(units.first().0 + index);
             self.writer.buffer.expect(Lpn(lpn.0.wrapping_add(UNITS_EXPECTED)));
-            if self.writer.buffer.keeps_groups() && !self.writer.may_overwrite(&self.ftl, lpn, pool)
-            {
+            if keeps_groups && !self.writer.may_overwrite(&self.ftl, lpn, pool) {
                 return false;
             }
-            let content = self.content_of(lpn, data, zeroes, (units, index));
+            let content = self.content_of(lpn, data, zeroes, units, index);
             let slot = match self.writer.buffer.write(lpn, content, pool) {
                 Written::Inserted(slot) | Written::Coalesced(slot) => slot,
                 Written::Full => return false,
@@ -225,9 +225,8 @@ impl<P: Payload> Conventional<P> {
         }
         if is_group {
             self.writer.group(units);
-            for slot in self.writer.slots_of(units).filter(|_| fua).collect::<Vec<_>>() {
-                request.pending += 1;
-                self.writer.wait_for(&self.ftl, slot, id);
+            if fua {
+                request.pending += self.writer.wait_for_group(&self.ftl, units, id);
             }
         }
         if forces_trims && self.ftl.has_unsaved_trims() {
@@ -271,7 +270,8 @@ impl<P: Payload> Conventional<P> {
         lpn: Lpn,
         data: &P::WriteData,
         zeroes: bool,
-        (units, index): (Units, u32),
+        units: Units,
+        index: u32,
     ) -> P {
         if !P::STORED {
             return P::default();

@@ -16,8 +16,14 @@ pub(super) struct Grouping {
 }
 
 impl Grouping {
-    /// The program of `slot` starts, or it is dropped. True if it was waited for.
+    /// True if a command waits for groups.
     #[inline]
+    pub(super) const fn is_hurried(&self) -> bool {
+        !self.hurried.is_empty()
+    }
+
+    /// The program of `slot` starts, or it is dropped. True if it was waited for.
+    #[cold]
     pub(super) fn has_left(&mut self, slot: SlotId) -> bool {
         let place = self.hurried.iter().position(|&other| other == slot);
         place.map(|place| self.hurried.swap_remove(place)).is_some()

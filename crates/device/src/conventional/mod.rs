@@ -51,7 +51,6 @@ use writer::Writer;
 /// use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp, Status};
 /// use leyden_sim::Time;
 ///
-/// let mut ssd = Ssd::<Stamp>::new(&Config::default(), 1).unwrap();
 /// ssd.submit(ssd.now(), Command::write(Lba(0), 8, 7));
 /// let mut done = Vec::new();
 /// while let Some(time) = ssd.next_event() {
@@ -132,9 +131,7 @@ impl<P: Payload> Conventional<P> {
         if !self.flushes.is_empty() {
             self.settle_flushes(now, commands);
         }
-        if !self.dropped.is_empty() {
-            self.settle_dropped(now, commands);
-        }
+        self.settle_dropped(now, commands);
         if changed == Changed::Settled {
             self.take_in_waiting(now, commands);
             self.writer.pump_starved(now, &mut self.ftl);
@@ -174,7 +171,7 @@ impl<P: Payload> Conventional<P> {
                 Changed::Nothing
             }
             Ended::UserProgram { page, tag, failed } => {
-                self.program_ended(now, (page, tag, failed), commands);
+                self.program_ended(now, page, tag, failed, commands);
                 Changed::Settled
             }
             Ended::Internal if self.writer.grouping.wants_table => Changed::Settled,
@@ -188,14 +185,17 @@ impl<P: Payload> Conventional<P> {
     fn program_ended(
         &mut self,
         now: Time,
-        ended: (leyden_nand::Ppn, u32, bool),
+        page: leyden_nand::Ppn,
+        tag: u32,
+        failed: bool,
         commands: &mut CommandTable<P>,
     ) {
         let mut settled = Vec::new(); // stays empty, and so unallocated, without FUA
-        self.writer.end_program(now, &mut self.ftl, ended, |request| settled.push(request));
+        let add = |id| settled.push(id);
+        self.writer.end_program(now, &mut self.ftl, page, tag, failed, add);
         for request in settled {
             // After a failed program nobody is left to wait but for units that are not wanted any more.
-            if ended.2 {
+            if failed {
                 self.dropped.push(request);
             } else {
                 settled_one(now, request, commands);
@@ -204,10 +204,10 @@ impl<P: Payload> Conventional<P> {
         self.settle_dropped(now, commands);
     }
 
-    /// A unit that a trim has dropped before it was on flash is as durable as that trim: where only flash keeps trims, a cut would
-    /// bring back what was written before the unit.
+    /// A unit that a trim has dropped is as durable as that trim: where only flash keeps trims, a cut brings older data back.
+    #[inline]
     fn settle_dropped(&mut self, now: Time, commands: &mut CommandTable<P>) {
-        if self.ftl.has_unsaved_trims() {
+        if self.dropped.is_empty() || self.ftl.has_unsaved_trims() {
             return;
         }
         for id in std::mem::take(&mut self.dropped) {

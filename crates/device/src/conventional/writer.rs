@@ -259,6 +259,7 @@ impl<P: Payload> Writer<P> {
             self.staged[stream.index()].len().min(self.units_per_page)
         };
         self.page.clear();
+        let is_hurried = self.grouping.is_hurried();
         let staged = &mut self.staged[stream.index()];
         while self.page.len() < count
             && let Some(slot) = staged.pop_front()
@@ -269,7 +270,9 @@ impl<P: Payload> Writer<P> {
             if !self.waiters.is_empty() {
                 self.urgent -= count_waiting(&self.waiters, slot);
             }
-            self.urgent -= u32::from(self.grouping.has_left(slot));
+            if is_hurried {
+                self.urgent -= u32::from(self.grouping.has_left(slot));
+            }
         }
         ftl.program(now, die, stream, &self.page);
         true
@@ -371,7 +374,9 @@ impl<P: Payload> Writer<P> {
         &mut self,
         now: Time,
         ftl: &mut Ftl<P>,
-        (page, tag, failed): (Ppn, u32, bool),
+        page: Ppn,
+        tag: u32,
+        failed: bool,
         mut settled: impl FnMut(RequestId),
     ) {
         let units = ftl.units(tag);

@@ -99,9 +99,9 @@ fn pools(
     geometry: &Geometry,
     zones: &ZoneShape,
 ) -> Result<ZonePoolSizes, ConfigError> {
-    let zrwa = (zones.zrwa_size, zones.zrwa_count);
     let (unit, page) = (geometry.unit_bytes(), geometry.units_per_page());
-    let pools = config.buffer.pools(unit, page, zones.max_active, zrwa);
+    let (active, areas) = (zones.max_active, zones.zrwa_count);
+    let pools = config.buffer.pools(unit, page, active, zones.zrwa_size, areas);
     pools.map_err(|error| error.within("buffer"))
 }
 

@@ -341,9 +341,9 @@ impl<P: Payload> Zoned<P> {
         }
         // Units that it commits itself lie in the area as it was.
         let within = limit.clamp(at, end) - at;
-        self.write_window(id, zone, 0..within, (at, wp), commands);
+        self.write_window(id, zone, 0..within, at, wp, commands);
         self.commit(now, zone, commit);
-        self.write_window(id, zone, within..units.count(), (at, wp + commit), commands);
+        self.write_window(id, zone, within..units.count(), at, wp + commit, commands);
         self.counters.units_written += u64::from(units.count());
         self.counters.stalled += now - commands.request(id).waiting_since;
         commands.complete(now, id, Status::Success);
@@ -385,7 +385,8 @@ impl<P: Payload> Zoned<P> {
         id: RequestId,
         zone: ZoneId,
         part: std::ops::Range<u32>,
-        (at, wp): (u32, u32),
+        at: u32,
+        wp: u32,
         commands: &CommandTable<P>,
     ) {
         let request = commands.request(id);

@@ -212,7 +212,7 @@ impl<C: Content> Ftl<C> {
         }
         for die in (0..self.geometry().dies()).map(DieId) {
             let needed = self.durability.blocks_per_dump();
-            while self.blocks().missing_for_dump(die, needed, (0, 0)) > 0 {
+            while self.blocks().missing_for_dump(die, needed, 0, 0) > 0 {
                 let garbage = self.garbage_blocks(die).next();
                 let Some(block) = garbage else { break };
                 self.data.give_up(block);

@@ -81,7 +81,7 @@ impl Dram {
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
         let ages = Ages::new(config.gc.age_clock, config.gc.age_tick);
-        let data = Data::new(medium, map, streams, kept, (order, ages), logs);
+        let data = Data::new(medium, map, streams, kept, order, ages, logs);
         let store = MapStore::new(&config.map, pages, geometry, durability.power_cuts);
         let poisoned = (0..geometry.blocks()).map(BlockId).filter(|&block| {
             medium.is_poisoned(block) && data.blocks().state(block) == BlockState::Collected

@@ -75,7 +75,7 @@ impl<C: Content> Recovery<'_, C> {
             let is_failing = |&block: &_| self.ftl.medium.health(block) == Health::Failing;
             let retired = self.ftl.dumps.old_blocks(die).filter(is_failing).count() as u32;
             let erased = self.ftl.dumps.old_blocks(die).count() as u32 - retired;
-            let missing = self.ftl.blocks().missing_for_dump(die, needed, (erased, retired));
+            let missing = self.ftl.blocks().missing_for_dump(die, needed, erased, retired);
             let garbage = if missing == 0 { 0 } else { self.ftl.garbage_blocks(die).count() };
             u64::from(erased + missing.min(garbage as u32))
         };

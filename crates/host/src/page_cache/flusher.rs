@@ -286,7 +286,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     pub(super) fn written_back(
         &mut self,
         now: Time,
-        (first_page, first, count): (PageId, u32, u32),
+        first_page: PageId,
+        first: u32,
+        count: u32,
         owner: Option<RequestId>,
         status: Status,
     ) {

@@ -252,11 +252,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     fn command_ended(&mut self, now: Time, completion: &Completion<P>) {
         let status = completion.status;
         match self.commands.take(completion.tag) {
-            Below::Fill { first, count, owner, waiters } => {
-                self.filled(now, (first, count), (owner, waiters), (status, completion.data()));
-            }
+            Below::Fill(fill) => self.filled(now, fill, status, completion.data()),
             Below::Writeback { first_page, first, count, owner } => {
-                self.written_back(now, (first_page, first, count), owner, status);
+                self.written_back(now, first_page, first, count, owner, status);
             }
             Below::Pass(request) => self.passed(now, request, status, completion.data()),
             Below::Free => unreachable!("command {} has ended before", completion.tag),

@@ -228,11 +228,20 @@ pub(super) enum Below {
     /// Not in use.
     Free,
     /// Reads pages for a request; others that wait for the same pages are in a list.
-    Fill { first: u32, count: u32, owner: RequestId, waiters: u32 },
+    Fill(Fill),
     /// Writes pages out; for a request that waits for it, or because they are dirty.
     Writeback { first_page: PageId, first: u32, count: u32, owner: Option<RequestId> },
     /// Does what the host has asked for: a trim, zeroes, the end of a flush.
     Pass(RequestId),
+}
+
+/// A read of `count` pages from `first` on, for `owner`, and the list of those that wait for them too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Fill {
+    pub(super) first: u32,
+    pub(super) count: u32,
+    pub(super) owner: RequestId,
+    pub(super) waiters: u32,
 }
 
 /// A request that waits for a page of another's fill.
@@ -284,7 +293,7 @@ impl Commands {
 
     /// `request` waits for page `number` of the fill `tag`.
     pub(super) fn wait(&mut self, tag: u32, request: RequestId, number: u32) {
-        let Below::Fill { waiters, .. } = &mut self.places[tag as usize] else {
+        let Below::Fill(Fill { waiters, .. }) = &mut self.places[tag as usize] else {
             unreachable!("command {tag} fills page {number}")
         };
         let waiter = Waiter { request, number, next: *waiters };

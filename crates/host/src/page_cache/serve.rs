@@ -3,12 +3,14 @@
 //! A request goes from page to page. It stops where it needs a page and none can make room (it is
 //! starved), and goes on when one can; so a request may be larger than the cache.
 
+use std::ops::Range;
+
 use leyden_device::{BlockDevice, Command, Hint, Op, Payload, Status, Units};
 use leyden_sim::Time;
 
 use super::PageCache;
 use super::pages::Page;
-use super::requests::{Below, NOBODY, Request, RequestId, Requests, Stage};
+use super::requests::{Below, Fill, NOBODY, Request, RequestId, Requests, Stage};
 
 impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// Goes on with a request whose turn it is. False if it is starved.
@@ -67,8 +69,8 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
             } else if let Some(page) = self.pages.add(number) {
                 let (tag, pages) = run.unwrap_or_else(|| {
                     self.requests.get_mut(id).pending += 1;
-                    let fill = Below::Fill { first: number, count: 0, owner: id, waiters: NOBODY };
-                    (self.commands.insert(fill), 0)
+                    let fill = Fill { first: number, count: 0, owner: id, waiters: NOBODY };
+                    (self.commands.insert(Below::Fill(fill)), 0)
                 });
                 self.stats.misses += 1;
                 let page = self.pages.get_mut(page);
@@ -101,7 +103,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     /// Sends the read of a run of pages.
     fn submit_fill(&mut self, now: Time, run: Option<(u32, u32)>) {
         let Some((tag, pages)) = run else { return };
-        if let Below::Fill { first, count, .. } = self.commands.get_mut(tag) {
+        if let Below::Fill(Fill { first, count, .. }) = self.commands.get_mut(tag) {
             *count = pages;
             let first = *first;
             let (lba, sectors) = self.sectors_of(first, pages);
@@ -113,10 +115,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
     pub(super) fn filled(
         &mut self,
         now: Time,
-        (first, count): (u32, u32),
-        (owner, mut waiters): (RequestId, u32),
-        (status, data): (Status, Option<&P::ReadData>),
+        fill: Fill,
+        status: Status,
+        data: Option<&P::ReadData>,
     ) {
+        let Fill { first, count, owner, mut waiters } = fill;
         let (lba, sectors) = self.sectors_of(first, count);
         let units = Units::new(lba.0, sectors.into(), self.unit_sectors);
         let requests = &mut self.requests;
@@ -202,8 +205,8 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
                 self.requests.get_mut(id).pending += 1;
             }
         } else if let Some(page) = self.pages.add(number) {
-            let fill = Below::Fill { first: number, count: 1, owner: id, waiters: NOBODY };
-            let tag = self.commands.insert(fill);
+            let fill = Fill { first: number, count: 1, owner: id, waiters: NOBODY };
+            let tag = self.commands.insert(Below::Fill(fill));
             let page = self.pages.get_mut(page);
             (page.filling, page.fill) = (true, tag);
             self.stats.partial_reads += 1;
@@ -221,7 +224,7 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
         let (first, count, fua) = (request.first, request.count, request.fua);
         let (units, write) = (request.units, request.write);
         let mut next = request.next;
-        let mut announced = (first + next, 0); // clean neighbours that became dirty
+        let mut announced = first + next..first + next; // clean neighbours that became dirty
         while next < count {
             let number = first + next;
             if units.is_partial(next) {
@@ -263,11 +266,11 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
                 }
                 self.flusher.dirty += 1;
                 self.stats.dirtied_pages += 1;
-                if announced.0 + announced.1 != number {
+                if announced.end != number {
                     self.announce_pages(now, announced, fua);
-                    announced = (number, 0);
+                    announced = number..number;
                 }
-                announced.1 += 1;
+                announced.end += 1;
             }
             next += 1;
         }
@@ -291,9 +294,9 @@ impl<P: Payload, D: BlockDevice<P>> PageCache<P, D> {
 
     /// Tells those below that pages will be overwritten (Zombie Chasing, 4.3.1: `vfs_write` does so
     /// when the data is in the page cache). What is written out at once is not worth it.
-    fn announce_pages(&mut self, now: Time, (first, count): (u32, u32), fua: bool) {
-        if count > 0 && !fua {
-            let (lba, sectors) = self.sectors_of(first, count);
+    fn announce_pages(&mut self, now: Time, pages: Range<u32>, fua: bool) {
+        if !pages.is_empty() && !fua {
+            let (lba, sectors) = self.sectors_of(pages.start, pages.end - pages.start);
             for hint in Hint::covering(lba, sectors) {
                 self.device.announce(now, hint);
             }

@@ -142,7 +142,7 @@ where
             self.stats.totals.resets += 1;
             self.members.manage(now, zone, ZoneAction::Reset, Purpose::Reset { zone });
         }
-        if self.starved.is_empty() || self.zones.random_room().0 == 0 {
+        if self.starved.is_empty() || self.zones.random().free == 0 {
             return;
         }
         for piece in std::mem::take(&mut self.starved) {
@@ -175,7 +175,7 @@ where
     /// Asks whether zones should be reclaimed (`dmz_schedule_reclaim`): if so, that is done now, and not when reclaim would
     /// have looked.
     pub(super) fn ask_reclaim(&mut self, now: Time) {
-        if self.reclaim.ask(self.zones.random_room_soon(), self.upkeep.is_idle(now)) {
+        if self.reclaim.ask(self.zones.random_soon(), self.upkeep.is_idle(now)) {
             self.upkeep.look_at = None;
         }
     }
@@ -204,7 +204,7 @@ where
         if self.committer.has_failed()
             || !self.reclaim.may_begin()
             || !self.zones.has_mapped_random()
-            || !self.reclaim.is_due(|| self.zones.random_room_soon(), is_waited_for)
+            || !self.reclaim.is_due(|| self.zones.random_soon(), is_waited_for)
         {
             return false;
         }
@@ -271,8 +271,8 @@ where
         if let Some(Place { at, blocks, .. }) = job.copying {
             self.stats.copied(job.chunk, at, blocks);
         }
-        let (room, is_idle) = (self.zones.random_room_soon(), self.upkeep.is_idle(now));
-        let until = self.reclaim.copied(now, number, room, is_idle);
+        let (random, is_idle) = (self.zones.random_soon(), self.upkeep.is_idle(now));
+        let until = self.reclaim.copied(now, number, random, is_idle);
         if until <= now || self.reclaim.ends(number) {
             self.step_job(now, number);
         }

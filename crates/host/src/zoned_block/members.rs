@@ -93,7 +93,8 @@ where
         now: Time,
         member: Member,
         command: Command<Stored<P>>,
-        (purpose, zone): (Purpose, Option<ZoneNo>),
+        purpose: Purpose,
+        zone: Option<ZoneNo>,
     ) {
         let sent = Some(Sent { purpose, zone });
         self.count += 1;
@@ -121,7 +122,7 @@ where
     pub(super) fn read(&mut self, now: Time, place: Place, purpose: Purpose) {
         let lba = self.layout.lba(place.zone, place.at);
         let command = Command::read(lba, self.sectors(place.blocks));
-        self.send(now, self.layout.member(place.zone), command, (purpose, Some(place.zone)));
+        self.send(now, self.layout.member(place.zone), command, purpose, Some(place.zone));
     }
 
     pub(super) fn write(
@@ -135,7 +136,7 @@ where
         let lba = self.layout.lba(place.zone, place.at);
         let command = Command::write(lba, self.sectors(place.blocks), data);
         let command = command.fua(keep == Keep::Fua).plp(keep == Keep::Protected);
-        self.send(now, self.layout.member(place.zone), command, (purpose, Some(place.zone)));
+        self.send(now, self.layout.member(place.zone), command, purpose, Some(place.zone));
     }
 
     /// Fills blocks of a sequential zone with zeroes.
@@ -143,22 +144,22 @@ where
         let lba = self.layout.lba(place.zone, place.at);
         let sectors = self.sectors(place.blocks);
         let command = Command::write_zeroes(lba, sectors, StoredData::default());
-        self.send(now, Member::Zoned, command, (purpose, Some(place.zone)));
+        self.send(now, Member::Zoned, command, purpose, Some(place.zone));
     }
 
     pub(super) fn flush(&mut self, now: Time, member: Member, purpose: Purpose) {
-        self.send(now, member, Command::flush(), (purpose, None));
+        self.send(now, member, Command::flush(), purpose, None);
     }
 
     /// Resets or finishes a sequential zone.
     pub(super) fn manage(&mut self, now: Time, zone: ZoneNo, action: ZoneAction, purpose: Purpose) {
         let command = Command::zone(action, self.layout.lba(zone, 0));
-        self.send(now, Member::Zoned, command, (purpose, Some(zone)));
+        self.send(now, Member::Zoned, command, purpose, Some(zone));
     }
 
     pub(super) fn report(&mut self, now: Time, purpose: Purpose) {
         let lba = self.layout.lba(self.layout.label(), 0);
-        self.send(now, Member::Zoned, Command::zone_report(lba), (purpose, None));
+        self.send(now, Member::Zoned, Command::zone_report(lba), purpose, None);
     }
 
     #[inline]

@@ -8,7 +8,7 @@ use super::{State, ZonedBlock};
 use crate::{Cut, Layers, Powered};
 
 /// The power losses of two drives at the same moment, as one.
-fn both(now: Time, (a, b): (PowerLoss, PowerLoss)) -> PowerLoss {
+fn both(now: Time, a: &PowerLoss, b: &PowerLoss) -> PowerLoss {
     PowerLoss {
         time: now,
         cost: leyden_device::CutCost {
@@ -65,7 +65,7 @@ where
         let (a, b) = self.members.cut_power(now);
         let has_lost = |cut: &PowerLoss| !cut.lost.is_empty() || !cut.uncertain.is_empty();
         let has_lost = has_lost(&a.drive) || has_lost(&b.drive);
-        let mut drive = both(now, (a.drive, b.drive));
+        let mut drive = both(now, &a.drive, &b.drive);
         if has_lost {
             drive.uncertain.push((leyden_device::Lpn(0), leyden_device::Lpn(self.mapping_units())));
         }

@@ -21,7 +21,7 @@ use super::layout::{Layout, Place, ZoneNo};
 use super::map::{Entry, Map};
 use super::traffic::Traffic;
 use super::victim::{Candidate, ReclaimPolicy};
-use super::zones::{Use, Zones};
+use super::zones::{RandomZones, Use, Zones};
 
 /// The source and the target of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,10 +183,10 @@ pub(super) struct Reclaim {
     is_asked: bool,
 }
 
-fn are_few((free, all): (u32, u32), limit: Ratio) -> bool {
+fn are_few(zones: RandomZones, limit: Ratio) -> bool {
     // One is none (`dmz_reclaim_percentage`).
-    let is_last = free <= 1 && limit > Ratio::ZERO;
-    is_last || u64::from(free) * 1_000_000 <= limit.as_ppm() * u64::from(all)
+    let is_last = zones.free <= 1 && limit > Ratio::ZERO;
+    is_last || u64::from(zones.free) * 1_000_000 <= limit.as_ppm() * u64::from(zones.all)
 }
 
 /// So many, and nothing is reclaimed any more until the power has come back.
@@ -253,8 +253,8 @@ impl Reclaim {
     /// Asks whether zones should be reclaimed (`dmz_should_reclaim`), with so many of all random zones free: when a writer takes
     /// one (`dmz_alloc_zone` asks before it takes one), and when a job has ended (`dmz_reclaim_work`).
     #[inline]
-    pub(super) fn ask(&mut self, room: (u32, u32), is_idle: bool) -> bool {
-        self.is_asked = is_idle || are_few(room, self.low_free);
+    pub(super) fn ask(&mut self, zones: RandomZones, is_idle: bool) -> bool {
+        self.is_asked = is_idle || are_few(zones, self.low_free);
         self.is_asked
     }
 
@@ -264,15 +264,15 @@ impl Reclaim {
         self.is_asked
     }
 
-    /// Whether a job should begin now; `room`: so many of all random zones are free.
+    /// Whether a job should begin now.
     #[inline]
-    pub(super) fn is_due(&self, room: impl FnOnce() -> (u32, u32), is_waited_for: bool) -> bool {
-        is_waited_for || self.is_asked || !self.is_idle() && are_few(room(), self.high_free)
+    pub(super) fn is_due(&self, zones: impl FnOnce() -> RandomZones, is_waited_for: bool) -> bool {
+        is_waited_for || self.is_asked || !self.is_idle() && are_few(zones(), self.high_free)
     }
 
     /// How long a job rests after a step that took `elapsed` (`dmz_reclaim_work`: the copies' throttle).
-    fn rest(&self, elapsed: Span, (free, all): (u32, u32), is_idle: bool) -> Span {
-        let percent = u64::from(free) * 100 / u64::from(all.max(1));
+    fn rest(&self, elapsed: Span, zones: RandomZones, is_idle: bool) -> Span {
+        let percent = u64::from(zones.free) * 100 / u64::from(zones.all.max(1));
         let low = self.low_free.as_ppm() / 10_000;
         let share = if is_idle || percent < low / 2 { 100 } else { (100 - percent / 2).min(75) };
         Span::from_ns(elapsed.as_ns() * (100 - share) / share)
@@ -381,11 +381,11 @@ impl Reclaim {
         &mut self,
         now: Time,
         number: u32,
-        free: (u32, u32),
+        zones: RandomZones,
         is_idle: bool,
     ) -> Time {
         let job = *self.job(number);
-        let rest = self.rest(now - job.begun, free, is_idle);
+        let rest = self.rest(now - job.begun, zones, is_idle);
         let job = self.job_mut(number);
         if let Some(place) = job.copying.take() {
             job.at = place.at + place.blocks;

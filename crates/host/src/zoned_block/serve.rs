@@ -195,7 +195,7 @@ where
     }
 
     /// Gives the blocks of a journal places in its zones, as far as there are any.
-    fn give_slots(&mut self, now: Time, chunk: u32, (first, end): (u32, u32), says_log: bool) {
+    fn give_slots(&mut self, now: Time, chunk: u32, first: u32, end: u32, says_log: bool) {
         for at in first..end {
             let has_slot = self.map.slot(chunk, at).is_some();
             if self.layout.journal == 0 || has_slot || !self.is_journal(chunk, at, says_log) {
@@ -233,7 +233,7 @@ where
 
     /// Sees that the chunk has the zones that `runs` runs of its own blocks need, of which the first is `first`; false
     /// if there is no zone for it now.
-    fn provide(&mut self, now: Time, chunk: u32, (at, blocks): (u32, u32), runs: u32) -> bool {
+    fn provide(&mut self, now: Time, chunk: u32, at: u32, blocks: u32, runs: u32) -> bool {
         let entry = self.map.chunk(chunk);
         let Some(data) = entry.data else {
             let Some(zone) = self.take_random(now, Use::Data(chunk)) else { return false };
@@ -272,7 +272,7 @@ where
         // A piece that has not waited for whoever has the chunk keeps out of it.
         let keeps_out = self.recognition.is_releasing() && !piece.in_journal;
         if !keeps_out {
-            self.give_slots(now, chunk, (first, end), says_log);
+            self.give_slots(now, chunk, first, end, says_log);
         }
         let (mut commands, mut own_runs, mut first_own) = (0, 0, None);
         let mut at = first;
@@ -285,7 +285,7 @@ where
             commands += 1;
             at += blocks;
         }
-        if first_own.is_some_and(|run| !self.provide(now, chunk, run, own_runs)) {
+        if first_own.is_some_and(|(at, blocks)| !self.provide(now, chunk, at, blocks, own_runs)) {
             self.stats.totals.starved += 1;
             self.starved.push_back(id);
             return;
@@ -341,7 +341,7 @@ where
             Purpose::Read { piece, index } => self.read_ended(now, piece, index, &ended),
             Purpose::Fill { piece, index } => self.filled(now, piece, index, &ended),
             Purpose::Write { piece, at, place } => {
-                self.write_ended(now, piece, at, (place, ended.status));
+                self.write_ended(now, piece, at, place, ended.status);
             }
             _ => self.upkeep_ended(now, ended),
         }
@@ -381,7 +381,7 @@ where
         }
     }
 
-    fn write_ended(&mut self, now: Time, id: u32, at: u32, (place, status): (Place, Status)) {
+    fn write_ended(&mut self, now: Time, id: u32, at: u32, place: Place, status: Status) {
         let piece = self.requests.piece(id);
         let (chunk, request, does) = (piece.chunk, piece.request, piece.does);
         if status == Status::Success {

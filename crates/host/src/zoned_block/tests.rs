@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use super::layout::ZoneNo;
 use super::map::Entry as ChunkZones;
 use super::metadata::{Damage, decode_blocks, digest, encode_block};
+use super::zones::RandomZones;
 use super::*;
 
 type Conventional = Ssd<Stored<Stamp>>;
@@ -334,7 +335,7 @@ fn writers_of_the_same_blocks_that_can_get_no_zone_end_one_after_the_other() {
         device.reclaim.failed();
     }
     let mut chunk = 0;
-    while device.zones.random_room().0 > 0 {
+    while device.zones.random().free > 0 {
         write(&mut device, chunk * 32, 1);
         chunk += 1;
     }
@@ -368,7 +369,7 @@ fn moved_when_few_are_free(writers_first: Ratio, is_wanted: bool) -> u64 {
         });
     };
     let is_few = |device: &Device| {
-        let (free, all) = device.zones.random_room();
+        let RandomZones { free, all } = device.zones.random();
         free * 100 <= 30 * all
     };
     let whole = |chunk: u64| Command::write(Lba(chunk * 32 * BLOCK), 32 * BLOCK as u32, 1);
@@ -377,7 +378,7 @@ fn moved_when_few_are_free(writers_first: Ratio, is_wanted: bool) -> u64 {
         end(&mut device, whole(chunk));
         chunk += 1;
         rest(&mut device);
-        assert_eq!(device.stats().reclaimed, 0, "{:?}", device.zones.random_room());
+        assert_eq!(device.stats().reclaimed, 0, "{:?}", device.zones.random());
     }
     device.submit(Powered::now(&device), whole(chunk));
     if is_wanted {

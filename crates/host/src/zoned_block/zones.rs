@@ -60,6 +60,13 @@ pub(super) struct ZoneMarks {
     uses: u64,
 }
 
+/// Zones for random writes: those that are free, and those for data and journals in all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RandomZones {
+    pub(super) free: u32,
+    pub(super) all: u32,
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
@@ -303,25 +310,25 @@ impl Zones {
 
     /// Free random zones, and random zones for data and journals in all.
     #[inline]
-    pub(super) fn random_room(&self) -> (u32, u32) {
+    pub(super) fn random(&self) -> RandomZones {
         let all = self.layout.random - self.layout.meta;
-        (self.free_random.len() as u32, all)
+        RandomZones { free: self.free_random.len() as u32, all }
     }
 
-    /// As [`random_room`](Self::random_room), with the zones that are free as soon as the tables say so: dm-zoned counts
+    /// As [`random`](Self::random), with the zones that are free as soon as the tables say so: dm-zoned counts
     /// a zone as free when it gives it up.
     #[inline]
-    pub(super) fn random_room_soon(&self) -> (u32, u32) {
-        let (free, all) = self.random_room();
+    pub(super) fn random_soon(&self) -> RandomZones {
+        let RandomZones { free, all } = self.random();
         let lists = [&self.given_up, &self.committing, &self.releasing];
         let soon = lists.into_iter().flatten().filter(|&&zone| self.layout.is_random(zone));
-        (free + soon.count() as u32, all)
+        RandomZones { free: free + soon.count() as u32, all }
     }
 
     /// True if a random zone holds data of a chunk.
     #[inline]
     pub(super) fn has_mapped_random(&self) -> bool {
-        let (free, all) = self.random_room();
+        let RandomZones { free, all } = self.random();
         free + self.journal < all
     }
 

@@ -146,7 +146,7 @@ impl Queues {
                 if !base.is_multiple_of(PAGE_BYTES) {
                     return Err(Status::PRP_OFFSET);
                 }
-                return self.make(sqe.opcode == 0x01, queue, (base, size), cdw11);
+                return self.make(sqe.opcode == 0x01, queue, base, size, cdw11);
             }
             _ => None,
         }
@@ -157,7 +157,8 @@ impl Queues {
         &mut self,
         is_submission: bool,
         queue: u16,
-        (base, size): (u64, u32),
+        base: u64,
+        size: u32,
         cdw11: u32,
     ) -> Result<(), Status> {
         let other = (cdw11 >> 16) as u16;

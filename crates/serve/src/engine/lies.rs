@@ -20,7 +20,9 @@ impl Engine {
     /// Writes mapping unit by mapping unit. The last one is answered.
     pub(super) fn tear(
         &mut self,
-        (lba, data, flags): (Lba, &[u8], WriteFlags),
+        lba: Lba,
+        data: &[u8],
+        flags: WriteFlags,
         reply: Reply,
         ready: Instant,
     ) {

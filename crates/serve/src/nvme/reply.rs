@@ -76,7 +76,7 @@ impl Replier {
     fn send(self, status: Status, result: u64, data: Vec<u8>) {
         let Self { queue, sqe, permit, way, .. } = self;
         match way {
-            Way::Tcp(tcp) => tcp.out.send(tcp.encoded(queue, &sqe, (status, result), data), permit),
+            Way::Tcp(tcp) => tcp.out.send(tcp.encoded(queue, &sqe, status, result, data), permit),
             Way::Pci(taken, to) => {
                 let ended = Ended { taken, status, result, data, permit };
                 let _ = to.send(Note::Ended(ended)); // the client may be gone
@@ -142,7 +142,8 @@ impl Tcp {
         &self,
         queue: Option<Connected>,
         sqe: &Sqe,
-        (status, result): (Status, u64),
+        status: Status,
+        result: u64,
         data: Vec<u8>,
     ) -> Encoded {
         let has_head = queue.is_none_or(|it| !it.no_flow_control);

@@ -121,7 +121,7 @@ impl Runner<'_> {
             Status::TooManyOpenZones if *pending == Pending::All(ZoneAction::Open) => {
                 during.active_zones() > self.drive.zone_shape().max_open
             }
-            _ => zone.is_some_and(|zone| self.may_refuse((zone, pending), status, during)),
+            _ => zone.is_some_and(|zone| self.may_refuse(zone, pending, status, during)),
         };
         if may_end {
             return Ok(());
@@ -136,7 +136,7 @@ impl Runner<'_> {
     }
 
     /// Whether a command to `zone` may be refused with `status`.
-    fn may_refuse(&self, (zone, pending): (u32, &Pending), status: Status, during: Held) -> bool {
+    fn may_refuse(&self, zone: u32, pending: &Pending, status: Status, during: Held) -> bool {
         let (shape, slot) = (self.drive.zone_shape(), &self.host.slots[zone as usize]);
         let others = |zones: u64| (zones & !(1 << zone)).count_ones();
         let is_write = pending.is_write();

@@ -87,7 +87,10 @@ impl Host<'_> {
     /// The fault of a report that begins at `zone`, if it has one.
     pub(super) fn wrong_in_report(
         &self,
-        (zone, filter, partial, most): (u32, ZoneFilter, bool, u32),
+        zone: u32,
+        filter: ZoneFilter,
+        partial: bool,
+        most: u32,
         report: &ZoneReport,
     ) -> Option<String> {
         let zones = &report.zones;

@@ -356,14 +356,14 @@ impl<'a> Runner<'a> {
         match pending {
             Pending::Write { zone, stamp, first, units, .. } => {
                 self.host.slots[zone as usize].writes -= 1;
-                self.write_ended(end, (zone, stamp), first, units)?;
+                self.write_ended(end, zone, stamp, first, units)?;
             }
             Pending::Copy { from, zone, stamp, first, .. } => {
                 self.host.slots[from as usize].is_busy = false;
                 let to = &mut self.host.slots[zone as usize];
                 to.is_busy = false;
                 to.writes -= 1;
-                self.write_ended(end, (zone, stamp), first, 0)?;
+                self.write_ended(end, zone, stamp, first, 0)?;
             }
             Pending::Append { zone, stamp, units } => {
                 let slot = &mut self.host.slots[zone as usize];
@@ -373,7 +373,7 @@ impl<'a> Runner<'a> {
                     let unit_sectors = self.options.device.ftl.mapping_unit.get() / 512;
                     (lba.0 / unit_sectors) as u32 - zone * self.host.size
                 });
-                self.write_ended(end, (zone, stamp), first.unwrap_or(0), 0)?;
+                self.write_ended(end, zone, stamp, first.unwrap_or(0), 0)?;
             }
             Pending::Change { zone, change } => {
                 let slot = &mut self.host.slots[zone as usize];
@@ -417,8 +417,8 @@ impl<'a> Runner<'a> {
             Pending::All(action) => self.all_zones_ended(action, is_done),
             Pending::Report { zone, filter, partial, most } => {
                 let report = end.zones().expect("a report that has ended well");
-                let asked = (zone, filter, partial, most);
-                if let Some(message) = self.host.wrong_in_report(asked, report) {
+                let wrong = self.host.wrong_in_report(zone, filter, partial, most, report);
+                if let Some(message) = wrong {
                     return Err(Trouble { kind: Kind::Zone, message });
                 }
             }
@@ -456,7 +456,8 @@ impl<'a> Runner<'a> {
     fn write_ended(
         &mut self,
         end: &Completion<Stamp>,
-        (zone, stamp): (u32, u64),
+        zone: u32,
+        stamp: u64,
         first: u32,
         units: u32,
     ) -> Result<(), Trouble> {

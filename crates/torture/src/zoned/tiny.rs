@@ -32,7 +32,7 @@ pub(crate) fn drives(commands: u32) -> Vec<(String, ZonedOptions)> {
                     let (Some(dump_of), Some(schedule_of), Some(place_of)) = policies else {
                         continue;
                     };
-                    let Some(options) = options(region, dump_of, (schedule_of, place_of), commands)
+                    let Some(options) = options(region, dump_of, schedule_of, place_of, commands)
                     else {
                         continue;
                     };
@@ -50,7 +50,8 @@ pub(crate) fn drives(commands: u32) -> Vec<(String, ZonedOptions)> {
 fn options(
     region: Region,
     dump: DumpConfig,
-    (schedule, place): (ZoneScheduleConfig, PlaceConfig),
+    schedule: ZoneScheduleConfig,
+    place: PlaceConfig,
     commands: u32,
 ) -> Option<ZonedOptions> {
     let mut device = Config::default();

@@ -29,7 +29,7 @@ pub(crate) fn drives(commands: u32) -> Vec<(String, ZonedBlockOptions)> {
             for merge in [Merge::IntoBuffer, Merge::NewZone] {
                 for moves in [0, 9] {
                     let Some(victim_of) = ReclaimConfig::by_name(victim.name) else { continue };
-                    let Some(options) = options(region, victim_of, (merge, moves), commands) else {
+                    let Some(options) = options(region, victim_of, merge, moves, commands) else {
                         continue;
                     };
                     let journal = if moves > 0 { "journals" } else { "none" };
@@ -45,7 +45,8 @@ pub(crate) fn drives(commands: u32) -> Vec<(String, ZonedBlockOptions)> {
 fn options(
     region: Region,
     victim: ReclaimConfig,
-    (merge, journal_moves): (Merge, u32),
+    merge: Merge,
+    journal_moves: u32,
     commands: u32,
 ) -> Option<ZonedBlockOptions> {
     let mut layer = ZonedBlockConfig {

@@ -46,7 +46,8 @@ impl Inodes {
     /// A new version of an extended attribute, and its part if each is written by itself; `parts` are all parts then.
     pub(super) fn put_xattr(
         &mut self,
-        (of, name): (Ino, Name),
+        of: Ino,
+        name: Name,
         event: u32,
         value: Option<Arc<[u8]>>,
         parts: Option<&mut Vec<Atom>>,

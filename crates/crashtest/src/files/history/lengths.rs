@@ -71,7 +71,8 @@ impl Lengths {
     pub(super) fn put(
         &mut self,
         file: Ino,
-        (event, needs): (u32, Option<u32>),
+        event: u32,
+        needs: Option<u32>,
         value: Length,
         parts: &mut Vec<Atom>,
     ) -> Option<u32> {

@@ -67,7 +67,8 @@ impl Logs {
     /// Notes a call on names; returns the parts that matter from now on. `parts` are all parts.
     pub(super) fn put_call(
         &mut self,
-        (event, drive): (u32, Drive),
+        event: u32,
+        drive: Drive,
         changes: Vec<Change>,
         parts: &mut Vec<Atom>,
     ) -> Vec<u32> {

@@ -122,7 +122,8 @@ impl FileHistory {
     /// Versions of the pieces that these bytes change; returns their parts.
     pub(super) fn put_pieces(
         &mut self,
-        (file, page): (Ino, u32),
+        file: Ino,
+        page: u32,
         event: u32,
         bytes: &[u8],
     ) -> Vec<u32> {

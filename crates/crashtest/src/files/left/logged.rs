@@ -58,7 +58,7 @@ impl Choice {
                 let part = history.logs().found(file);
                 part.is_none_or(|(atom, _)| !self.lost.contains_key(&atom))
             };
-            match replayed(history, (drive, journal), (from, sync), &found) {
+            match replayed(history, drive, journal, (from, sync), &found) {
                 Replayed::Names(names) => return names,
                 // The sync under way at the cut has not ended it.
                 Replayed::Committed(at) if Some(at) > self.last => sync = at - 1,

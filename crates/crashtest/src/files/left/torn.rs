@@ -13,20 +13,20 @@ impl Choice {
         }
         let cell = history.pages(file)?.get(&page)?;
         let newest = self.page_version(history, file, cell)?;
-        let least = self.least(history, file, (cell, newest));
+        let least = self.least(history, file, cell, newest);
         let chosen = pieces.iter().filter_map(|(&number, piece)| {
             let last = lost(piece)?.max(least);
             (last < Some(newest.event)).then(|| (number, cell.up_to(last).last()))
         });
         let chosen: Vec<_> = chosen.collect();
-        let floor = self.floor(history, file, (cell, newest), chosen.iter().map(|(_, of)| *of));
+        let floor = self.floor(history, file, cell, newest, chosen.iter().map(|(_, of)| *of));
         let is_older = |of: Option<&Version<Page>>| of.map(|of| of.event) < floor;
-        let mut bytes = self.bytes_of(history, (file, page), Some(newest));
+        let mut bytes = self.bytes_of(history, file, page, Some(newest));
         let (size, mut is_torn) = (history.tear_bytes() as usize, false);
         for (number, version) in chosen {
             let version = if is_older(version) { cell.up_to(floor).last() } else { version };
             let range = number as usize * size..(number as usize + 1) * size;
-            let old = self.bytes_of(history, (file, page), version);
+            let old = self.bytes_of(history, file, page, version);
             is_torn |= bytes[range.clone()] != old[range.clone()];
             bytes[range.clone()].copy_from_slice(&old[range]);
         }
@@ -39,7 +39,8 @@ impl Choice {
         &self,
         history: &FileHistory,
         file: Ino,
-        (cell, newest): (&'a Cell<Page>, &'a Version<Page>),
+        cell: &'a Cell<Page>,
+        newest: &'a Version<Page>,
         pieces: impl Iterator<Item = Option<&'a Version<Page>>>,
     ) -> Option<u32> {
         let mut used: Vec<u32> = pieces.flatten().chain([newest]).map(|it| it.event).collect();
@@ -85,7 +86,7 @@ impl Choice {
         let last = self.of(history.length(file)?.atom);
         let pages = history.pages(file)?.values();
         let bringing = pages.filter(|cell| {
-            bytes > set_bytes && self.page_end(history, (file, cell), last, set) == Some(bytes)
+            bytes > set_bytes && self.page_end(history, file, cell, last, set) == Some(bytes)
         });
         bringing.filter_map(|cell| first_with_end(cell, set, bytes)).max()
     }
@@ -96,7 +97,8 @@ impl Choice {
         &self,
         history: &FileHistory,
         file: Ino,
-        (cell, newest): (&Cell<Page>, &Version<Page>),
+        cell: &Cell<Page>,
+        newest: &Version<Page>,
     ) -> Option<u32> {
         if !history.rules().has_journal() {
             return None;
@@ -107,7 +109,7 @@ impl Choice {
         }
         let (set, set_bytes) = self.set(history, file);
         let last = self.of(history.length(file).and_then(|cell| cell.atom));
-        let end = self.page_end(history, (file, cell), last, set);
+        let end = self.page_end(history, file, cell, last, set);
         // The length that the file has is this page's.
         let is_last = end.is_some_and(|end| end > set_bytes && end == self.length(history, file));
         block.max(end.filter(|_| is_last).and_then(|end| first_with_end(cell, set, end)))
@@ -117,7 +119,8 @@ impl Choice {
     fn bytes_of(
         &self,
         history: &FileHistory,
-        (file, page): (Ino, u32),
+        file: Ino,
+        page: u32,
         version: Option<&Version<Page>>,
     ) -> Vec<u8> {
         let Some(version) = version else { return vec![0; PAGE_BYTES as usize] };

@@ -61,7 +61,8 @@ pub(super) enum Replayed {
 /// `from`; syncs up to event `last` have ended. `found` says whether a sync found bytes of a file that the transaction did not have.
 pub(super) fn replayed(
     history: &FileHistory,
-    (drive, journal): (Drive, Option<u32>),
+    drive: Drive,
+    journal: Option<u32>,
     (from, last): (u32, u32),
     found: &dyn Fn(Ino) -> bool,
 ) -> Replayed {

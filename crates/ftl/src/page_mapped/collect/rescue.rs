@@ -177,7 +177,7 @@ fn copies_in<C: Content>(
         around.data.valid_in(geometry.first_unit_of_block(block), geometry.units_per_block());
     let undone = valid.map(|copy| {
         let (lpn, version) = (medium.lpn(copy)?, medium.version(copy));
-        let origin = origin_outside(block, (lpn, version), origins, geometry)?;
+        let origin = origin_outside(block, lpn, version, origins, geometry)?;
         Some((lpn, copy, origin))
     });
     undone.collect()
@@ -187,7 +187,8 @@ fn copies_in<C: Content>(
 /// both, and is the one to be erased.
 fn origin_outside(
     block: BlockId,
-    (lpn, version): (Lpn, u64),
+    lpn: Lpn,
+    version: u64,
     origins: &BTreeSet<(Lpn, u64, Ppa)>,
     geometry: &Geometry,
 ) -> Option<Ppa> {
@@ -209,7 +210,7 @@ mod tests {
         let (lpn, version) = (Lpn(3), 7);
         let back = |block, origins: &[(Lpn, u64, Ppa)]| {
             let origins = origins.iter().copied().collect();
-            origin_outside(BlockId(block), (lpn, version), &origins, &geometry)
+            origin_outside(BlockId(block), lpn, version, &origins, &geometry)
         };
         // The block holds the unit twice: it was copied out of it, and into it again.
         let others = [(Lpn(2), version, unit(0, 1)), (lpn, version - 1, unit(0, 2))];

@@ -237,7 +237,8 @@ impl Blocks {
         &self,
         die: DieId,
         needed: u32,
-        (erased, retired): (u32, u32),
+        erased: u32,
+        retired: u32,
     ) -> u32 {
         let pool = &self.pools[die.index()];
         let paid_back = pool.borrowed.dump.min(erased + retired);

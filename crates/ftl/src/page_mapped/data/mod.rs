@@ -55,7 +55,8 @@ impl Data {
         map: MapTable,
         streams: Streams,
         kept: KeptBlocks,
-        (order, ages): (Order, Ages),
+        order: Order,
+        ages: Ages,
         logs: Logs,
     ) -> Self {
         Self {

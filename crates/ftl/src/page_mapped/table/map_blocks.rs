@@ -227,7 +227,8 @@ impl MapBlocks {
         &mut self,
         die: DieId,
         block: BlockId,
-        (page, was_moved): (MapPage, bool),
+        page: MapPage,
+        was_moved: bool,
         store: &MapStore,
         medium: &Medium<C>,
     ) {

@@ -132,7 +132,7 @@ impl TableWriter {
         if outcome.failed {
             let was_moved = self.store.failed(page);
             let block = geometry.block_of_page(place);
-            self.blocks.failed(outcome.die, block, (page, was_moved), &self.store, medium);
+            self.blocks.failed(outcome.die, block, page, was_moved, &self.store, medium);
         } else {
             if let Some(old) = self.store.written(page, place) {
                 self.blocks.remove(geometry, old);

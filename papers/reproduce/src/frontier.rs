@@ -43,7 +43,7 @@ impl Design {
     pub fn spec(&self, workload: Workload, scale: Scale) -> RunSpec {
         let (schedule, table) = (self.schedule, self.table);
         let cell = Cell { workload, buffer: BUFFERS[0], schedule, table };
-        cell.spec(scale).set(format!("device.power.dump={}", self.dump))
+        cell.on_a_drive(scale).set(format!("device.power.dump={}", self.dump))
     }
 
     /// Its name: protection, schedule and dump.

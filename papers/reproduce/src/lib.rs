@@ -154,8 +154,7 @@ pub fn judge(claims: &[Claim], results: &Results, scale: Scale, seeds: u16) -> C
                     note.push_str(" (quick: a smaller drive and fewer requests)");
                 }
                 let mut result = ClaimResult { spread, ..ClaimResult::judged(claim, value, note) };
-                let reason = hexa::reason(&claim.id)
-                    .or_else(|| zombie::reason(&claim.id))
+                let reason = zombie::reason(&claim.id)
                     .or_else(|| selective::reason(&claim.id))
                     .or_else(|| journal::reason(&claim.id));
                 if let (Verdict::Differs, Some(reason)) = (result.verdict, reason) {

@@ -50,7 +50,7 @@ use writer::Writer;
 /// ```
 /// use leyden_device::{BlockDevice, Command, Config, Lba, Ssd, Stamp, Status};
 /// use leyden_sim::Time;
-///
+/// let mut ssd = Ssd::<Stamp>::new(&Config::default(), 1).unwrap();
 /// ssd.submit(ssd.now(), Command::write(Lba(0), 8, 7));
 /// let mut done = Vec::new();
 /// while let Some(time) = ssd.next_event() {

@@ -81,10 +81,9 @@ impl<C: Content> Cells<C> {
     /// were never written. None if `C` has no size.
     pub(crate) fn contents(&self, first: Ppa, count: u32) -> impl Iterator<Item = &C> {
         let end = first.index() + count as usize;
-        let chunks = first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS);
-        let stored = if size_of::<C>() > 0 { chunks } else { 0..0 };
-        stored.flat_map(move |chunk| {
-            let (at, units) = (chunk * CHUNK_UNITS, &self.content[chunk]);
+        (first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS)).flat_map(move |chunk| {
+            let units: &[C] = self.content.get(chunk).map_or(&[], |units| units);
+            let at = chunk * CHUNK_UNITS;
             let begin = first.index().saturating_sub(at).min(units.len());
             units[begin..(end - at).clamp(begin, units.len().max(begin))].iter()
         })
@@ -150,11 +149,8 @@ impl<C: Content> Cells<C> {
     /// Makes the unit's data unreadable; its out-of-band area stays.
     #[inline]
     pub(crate) fn spoil(&mut self, unit: Ppa) {
-        if size_of::<C>() == 0 {
-            return;
-        }
         let (chunk, at) = place(unit);
-        if let Some(content) = self.content[chunk].get_mut(at) {
+        if let Some(content) = self.content.get_mut(chunk).and_then(|units| units.get_mut(at)) {
             *content = C::default();
         }
     }
@@ -207,9 +203,8 @@ impl<C: Content> Cells<C> {
         }
         let default = C::default();
         for (unit, content) in content.into_values().filter(|(_, content)| *content != default) {
-            let (chunk, at) = place(Ppa(unit as u32));
-            self.want(chunk);
-            self.content[chunk][at] = content;
+            self.want(unit >> CHUNK_BITS);
+            self.content[unit >> CHUNK_BITS][unit % CHUNK_UNITS] = content;
         }
         true
     }
@@ -270,6 +265,24 @@ mod tests {
 
     impl Content for Letter {}
 
+    impl From<u16> for Letter {
+        fn from(number: u16) -> Self {
+            Self(number)
+        }
+    }
+
+    /// Content without a size: owners and versions must be kept, and saved, as with any other.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+    struct Nothing;
+
+    impl Content for Nothing {}
+
+    impl From<u16> for Nothing {
+        fn from(_: u16) -> Self {
+            Self
+        }
+    }
+
     /// Two blocks and a half to a chunk: chunks begin and end amid blocks, and the last one is short.
     fn geometry() -> Geometry {
         Geometry::new(1, 1, 7, (CHUNK_UNITS * 2 / 5) as u32, 1, 4_096)
@@ -280,42 +293,79 @@ mod tests {
         &[0, 1, 1_637, 1_638, 3_275, 3_276, 4_095, 4_096, 4_097, 8_191, 8_192, 11_465];
 
     /// The slow twin: a record for each unit.
-    type Twin = Vec<(u32, u64, Letter)>;
+    type Twin<C> = Vec<(u32, u64, C)>;
 
-    fn step(cells: &mut Cells<Letter>, twin: &mut Twin, (kind, unit, number): (u8, u32, u16)) {
+    /// A kind of step, its unit, and a number.
+    type Step = (u8, u32, u16);
+
+    fn step<C>(cells: &mut Cells<C>, twin: &mut Twin<C>, (kind, unit, number): Step)
+    where
+        C: Content + Copy + From<u16>,
+    {
         let (at, with_versions) = (unit as usize, cells.has_versions());
         match kind {
             0..=2 => {
                 let version = u64::from(number);
-                cells.write(Ppa(unit), Lpn(number.into()), version, Letter(number));
+                cells.write(Ppa(unit), Lpn(number.into()), version, C::from(number));
                 let version = if with_versions { version } else { 0 };
-                twin[at] = (u32::from(number) + 1, version, Letter(number));
+                twin[at] = (u32::from(number) + 1, version, C::from(number));
             }
             3 => {
                 cells.pad(Ppa(unit));
-                (twin[at].0, twin[at].2) = (0, Letter(0));
+                (twin[at].0, twin[at].2) = (0, C::default());
             }
             4 => {
                 cells.spoil(Ppa(unit));
-                twin[at].2 = Letter(0);
+                twin[at].2 = C::default();
             }
             _ => {
                 let block = geometry().block_of(Ppa(unit));
                 cells.erase(&geometry(), block);
                 let first = geometry().first_unit_of_block(block).index();
                 for it in &mut twin[first..][..geometry().units_per_block() as usize] {
-                    (it.0, it.2) = (0, Letter(0));
+                    (it.0, it.2) = (0, C::default());
                 }
             }
         }
     }
 
-    fn agree(cells: &Cells<Letter>, twin: &Twin) -> Result<(), TestCaseError> {
-        for (unit, &(owner, version, content)) in (0..).map(Ppa).zip(twin) {
+    fn agree<C: Content>(cells: &Cells<C>, twin: &Twin<C>) -> Result<(), TestCaseError> {
+        for (unit, (owner, version, content)) in (0..).map(Ppa).zip(twin) {
             prop_assert_eq!(cells.lpn(unit), owner.checked_sub(1).map(Lpn));
-            prop_assert_eq!(cells.version(unit), version);
-            prop_assert_eq!(cells.content(unit), content);
+            prop_assert_eq!(cells.version(unit), *version);
+            prop_assert_eq!(&cells.content(unit), content);
         }
+        Ok(())
+    }
+
+    fn are_right<C>(
+        with_versions: bool,
+        steps: &[Step],
+        (first, count): (u32, u32),
+    ) -> Result<(), TestCaseError>
+    where
+        C: Content + Copy + From<u16>,
+    {
+        let mut cells = Cells::<C>::new(&geometry(), with_versions);
+        let mut twin = vec![(0, 0, C::default()); geometry().units() as usize];
+        for &step_of in steps {
+            step(&mut cells, &mut twin, step_of);
+        }
+        agree(&cells, &twin)?;
+        let count = count.min(geometry().units() - first);
+        let is_set = |content: &C| *content != C::default();
+        let found: Vec<C> = cells.contents(Ppa(first), count).copied().filter(is_set).collect();
+        let range = first as usize..(first + count) as usize;
+        let held: Vec<C> = twin[range].iter().map(|it| it.2).filter(is_set).collect();
+        prop_assert_eq!(found, held);
+
+        let saved = serde_json::to_vec(&CellsState::Here(&cells)).unwrap();
+        let mut loaded = Cells::<C>::new(&geometry(), with_versions);
+        prop_assert!(loaded.restore(serde_json::from_slice(&saved).unwrap()));
+        agree(&loaded, &twin)?;
+        prop_assert_eq!(serde_json::to_vec(&CellsState::Here(&loaded)).unwrap(), saved.clone());
+        let mut other = Cells::<C>::new(&geometry(), !with_versions);
+        prop_assert!(!other.restore(serde_json::from_slice(&saved).unwrap()));
         Ok(())
     }
 
@@ -324,29 +374,10 @@ mod tests {
         fn behave_like_a_record_for_each_unit_and_come_back_from_a_file(
             with_versions: bool,
             steps in proptest::collection::vec((0_u8..6, proptest::sample::select(UNITS), 1_u16..), 0..40),
-            (first, count) in (0..geometry().units(), 0..geometry().units()),
+            range in (0..geometry().units(), 0..geometry().units()),
         ) {
-            let mut cells = Cells::new(&geometry(), with_versions);
-            let mut twin = vec![(0, 0, Letter(0)); geometry().units() as usize];
-            for step_of in steps {
-                step(&mut cells, &mut twin, step_of);
-            }
-            agree(&cells, &twin)?;
-            let count = count.min(geometry().units() - first);
-            let is_set = |letter: &Letter| *letter != Letter(0);
-            let found: Vec<Letter> =
-                cells.contents(Ppa(first), count).copied().filter(is_set).collect();
-            let range = first as usize..(first + count) as usize;
-            let held: Vec<Letter> = twin[range].iter().map(|it| it.2).filter(is_set).collect();
-            prop_assert_eq!(found, held);
-
-            let saved = serde_json::to_vec(&CellsState::Here(&cells)).unwrap();
-            let mut loaded = Cells::new(&geometry(), with_versions);
-            prop_assert!(loaded.restore(serde_json::from_slice(&saved).unwrap()));
-            agree(&loaded, &twin)?;
-            prop_assert_eq!(serde_json::to_vec(&CellsState::Here(&loaded)).unwrap(), saved.clone());
-            let mut other = Cells::<Letter>::new(&geometry(), !with_versions);
-            prop_assert!(!other.restore(serde_json::from_slice(&saved).unwrap()));
+            are_right::<Letter>(with_versions, &steps, range)?;
+            are_right::<Nothing>(with_versions, &steps, range)?;
         }
     }
 }

@@ -255,8 +255,16 @@ fn figure2(victim: &str) -> RunSpec {
 
 /// Why a claim differs on our drive, where that has been found out.
 pub fn reason(id: &str) -> Option<&'static str> {
-    matches!(id, "zombie.waf_cut.z_cost_benefit.h6.4gib" | "zombie.waf_cut.h50")
-        .then_some("not explained; docs/papers/zombie-chasing.md says what was tried")
+    Some(match id {
+        "zombie.waf_cut.z_cost_benefit.h6.4gib" => {
+            "not explained: the drive's history decides a part (docs/papers/zombie-chasing.md)"
+        }
+        "zombie.waf_cut.h50" => {
+            "not explained: the zombie block saves spare, of which the paper's drive has as little \
+             (docs/papers/zombie-chasing.md)"
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

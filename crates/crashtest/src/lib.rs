@@ -16,6 +16,7 @@
 //! - Whatever is mounted or started for a state is gone before the next, and with the process that did it.
 
 mod again;
+mod answers;
 mod attach;
 mod audit;
 mod check;

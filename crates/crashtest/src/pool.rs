@@ -1,13 +1,14 @@
 //! The processes that try states, and who has which of them.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use crate::answers::Answers;
 use crate::clock::wall;
 use crate::error::CrashError;
 use crate::known::{Guess, Known};
@@ -27,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_mins(1);
 /// For a worker to end by itself.
 const FAREWELL: Duration = Duration::from_secs(30);
+/// For one that was ended by force.
+const GONE: Duration = Duration::from_secs(10);
 /// A state that ends its process is tried so often.
 const DEATHS_MOST: u32 = 2;
 
@@ -36,6 +39,7 @@ struct Worker {
     /// No other process, before or after it, has this number.
     id: usize,
     child: Child,
+    answers: Answers,
     stdin: Option<ChildStdin>,
     busy: Option<Task>,
 }
@@ -190,20 +194,10 @@ impl<'a> Pool<'a> {
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("it was asked for"));
         let to = self.to.clone();
-        let read = move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let Ok(answer) = serde_json::from_str(&line) else { break };
-                if to.send((id, Some(answer))).is_err() {
-                    return;
-                }
-            }
-            let _ = to.send((id, None)); // nobody may be interested
-        };
-        std::thread::Builder::new()
-            .name("answers".to_owned())
-            .spawn(read)
-            .map_err(CrashError::io("a thread"))?;
-        Ok(Worker { id, child, stdin, busy: None })
+        let answers = Answers::listen(child.id(), stdout, move |answer| {
+            let _ = to.send((id, answer)); // nobody may be interested
+        })?;
+        Ok(Worker { id, child, answers, stdin, busy: None })
     }
 
     fn send(&mut self, worker: usize, ask: &Ask) {
@@ -472,6 +466,7 @@ fn end(worker: &mut Worker, patience: Duration) {
         let _ = worker.child.kill(); // `unshare` takes the first process of the namespace with it
         let _ = worker.child.wait();
     }
+    worker.answers.wait(patience.max(GONE));
 }
 
 pub(crate) fn unexpected(answer: &Answer) -> CrashError {

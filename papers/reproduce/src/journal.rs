@@ -133,18 +133,14 @@ fn groups(modes: &[Mode], scale: Scale) -> Vec<Group> {
 
 /// Why our figure of the claim `id` is another, with what was run to find out.
 pub fn reason(id: &str) -> Option<&'static str> {
-    let is_of_reclaim = matches!(
-        id,
-        "journal_zones.journal_share_of_copies.max"
-            | "journal_zones.copies_cut"
-            | "journal_zones.journal_bandwidth"
-    );
+    let is_of_reclaim =
+        matches!(id, "journal_zones.journal_share_of_copies.max" | "journal_zones.copies_cut");
     is_of_reclaim.then_some(
-        "data=journal with random writes, of the four workloads alone: reclaim gives up the move of the journal's chunk 38 to 83 times, \
+        "data=journal with random writes, of the four workloads alone: reclaim gives up the move of the journal's chunk 36 to 68 times, \
          each time after its one run of 64 MiB is copied. Linux 6.1's dm-zoned does the same with the same requests: 3,813 MiB read, \
          93 % of them journal; so does Linux 5.10 under a live fio: 6,870 MiB, 82 %, and 3,387 with the journal elsewhere. How often \
-         it does depends on the pace of the requests: with commands of 10 us in place of 1 bandwidth is 1.26 times as much, with 100 us \
-         1.04 times. The other three workloads are within the bands: shares of 27 to 58 %, cuts of 29 to 44 % \
+         it does depends on the pace of the requests, which a replay has not. The other three workloads are within the bands: shares \
+         of 27 to 59 %, cuts of 29 to 44 % \
          (docs/papers/journal-zones.md)",
     )
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gc::level::LevelConfig;
-use crate::gc::{AgeClock, VictimConfig};
+use crate::gc::{AgeClock, AgeOf, VictimConfig};
 use crate::logs::LogConfig;
 use crate::map::journal::JournalShape;
 use crate::map::{ENTRY_BYTES, ProtectionConfig};
@@ -70,6 +70,9 @@ pub struct GcConfig {
     /// How a die with `hard_free_blocks` free blocks shares its time between its collection and the
     /// host's writes. With fewer, collecting always goes first.
     pub pace: Pace,
+    /// The origin of a block's age, for the victim policies that use it.
+    #[serde(skip_serializing_if = "is_of_invalidation")]
+    pub age_of: AgeOf,
     /// The clock of block ages, for the victim policies that use them.
     #[serde(skip_serializing_if = "is_time")]
     pub age_clock: AgeClock,
@@ -77,6 +80,11 @@ pub struct GcConfig {
     /// always does.
     #[serde(skip_serializing_if = "is_no_time")]
     pub age_tick: Span,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_of_invalidation(of: &AgeOf) -> bool {
+    *of == AgeOf::LastInvalidation
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -108,6 +116,7 @@ impl Default for GcConfig {
             soft_free_blocks: 2,
             hard_free_blocks: 1,
             pace: Pace::default(),
+            age_of: AgeOf::default(),
             age_clock: AgeClock::default(),
             age_tick: Span::ZERO,
         }

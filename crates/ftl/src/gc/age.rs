@@ -1,8 +1,20 @@
-//! The clock by which blocks have an age.
+//! The age of blocks: its origin and its clock.
 
 use leyden_sim::{Span, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The origin of a block's age.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgeOf {
+    /// The last invalidation of one of its units, or its last write if none has been since (Kawaguchi et al., USENIX
+    /// 1995).
+    #[default]
+    LastInvalidation,
+    /// The last write to it (Rosenblum and Ousterhout, TOCS 1992: the age of the youngest data of a segment).
+    LastWrite,
+}
 
 /// The clock of block ages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,15 +33,30 @@ const WRITE: Span = Span::from_us(1);
 /// The clock of one drive.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ages {
+    of: AgeOf,
     clock: AgeClock,
     tick_ns: u64,
     writes: u64,
 }
 
 impl Ages {
-    /// One that ticks every `tick`; always, if that is no time at all.
-    pub const fn new(clock: AgeClock, tick: Span) -> Self {
-        Self { clock, tick_ns: tick.as_ns(), writes: 0 }
+    /// Ages from `of` by a clock that ticks every `tick`; always, if that is no time at all.
+    pub const fn new(of: AgeOf, clock: AgeClock, tick: Span) -> Self {
+        Self { of, clock, tick_ns: tick.as_ns(), writes: 0 }
+    }
+
+    /// Their origin.
+    pub const fn of(&self) -> AgeOf {
+        self.of
+    }
+
+    /// The reading from which the age of a block counts that has lost a unit at `now`; nothing if that does not change it.
+    #[inline]
+    pub const fn at_loss(&self, now: Time) -> Option<Time> {
+        match self.of {
+            AgeOf::LastInvalidation => Some(self.at(now)),
+            AgeOf::LastWrite => None,
+        }
     }
 
     /// The same clock, when so many units have been written.
@@ -66,13 +93,14 @@ mod tests {
     #[test]
     fn a_clock_ticks_and_that_of_writes_stands_still_between_them() {
         let at = |clock, tick, writes, ns| {
-            Ages { clock, tick_ns: tick, writes }.at(Time::from_ns(ns)).as_ns()
+            Ages { clock, tick_ns: tick, writes, ..Ages::default() }.at(Time::from_ns(ns)).as_ns()
         };
         assert_eq!(at(AgeClock::Time, 0, 7, 12_345), 12_345);
         assert_eq!(at(AgeClock::Time, 1_000, 7, 12_345), 12_000);
         assert_eq!(at(AgeClock::Writes, 0, 7, 12_345), 7_000);
         assert_eq!(at(AgeClock::Writes, 5_000, 7, 12_345), 5_000);
-        let resumed = Ages::new(AgeClock::Writes, Span::ZERO).after(9);
+        let resumed = Ages::new(AgeOf::LastWrite, AgeClock::Writes, Span::ZERO).after(9);
+        assert_eq!(resumed.at_loss(Time::ZERO), None);
         assert_eq!(resumed.at(Time::ZERO).as_ns(), 9_000);
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     use leyden_nand::DieId;
     use leyden_sim::Time;
 
-    use super::super::VictimIndex;
+    use super::super::{AgeOf, VictimIndex};
     use super::super::tests::{BLOCKS_PER_DIE, geometry};
     use super::*;
 
@@ -56,10 +56,10 @@ mod tests {
         }
         let (mut times, mut rng) = (vec![0; BLOCKS_PER_DIE as usize], Rng::new(1, "d_choices"));
         for _ in 0..10_000 {
-            let blocks = DieView::new(&mut index, DieId(0), Time::ZERO);
+            let blocks = DieView::new(&mut index, DieId(0), Time::ZERO, AgeOf::default());
             times[policy.victim(&blocks, &mut rng).unwrap().index()] += 1;
         }
-        assert_eq!(policy.victim(&DieView::new(&mut index, DieId(1), Time::ZERO), &mut rng), None);
+        assert_eq!(policy.victim(&DieView::new(&mut index, DieId(1), Time::ZERO, AgeOf::default()), &mut rng), None);
         times
     }
 

@@ -1,14 +1,16 @@
 //! Blocks that could be collected, by how much of them is valid.
 //!
 //! Each die has a first-in first-out list for every count of valid units ([`Lists`]). A block that loses a unit
-//! moves to the end of the next lower list, so each list is ordered by the time of the last change.
+//! moves to the end of the next lower list, so each list is ordered by the time of the last change. If ages count from
+//! the last write ([`AgeOf::LastWrite`](super::AgeOf)), it is not ordered by age.
 //! That gives `greedy` its victim without a scan (the head of the first list that has one), and
 //! `cost_benefit` its exact maximum from one block per list. For `z_greedy` the lists are those of
 //! what the policy maximises instead ([`Order::Score`]), so that its victim is the first head too.
 //! For policies that draw blocks at random, each die's blocks can also be had by number ([`Members`]).
 //!
 //! Invariants: a block is in the index exactly while it is closed and not being collected; lists of
-//! [`Order::Valid`] are ordered by [`Candidate::changed`], ascending, when they are looked at.
+//! [`Order::Valid`] are ordered by [`Candidate::changed`], ascending, when they are looked at, unless ages count from the
+//! last write.
 
 use leyden_nand::{BlockId, DieId, Geometry};
 use leyden_sim::{Span, Time};
@@ -126,10 +128,11 @@ impl VictimIndex {
         self.lists.expect(block);
     }
 
-    /// Notes that `block` has lost a valid unit. False if it is not in the index.
+    /// Notes that `block` has lost a valid unit; its age counts from `changed` now, if that is given. False if it is not
+    /// in the index.
     #[inline]
-    pub fn lost_unit(&mut self, block: BlockId, now: Time) -> bool {
-        let Some(die) = self.lists.lost_unit(block, now) else { return false };
+    pub fn lost_unit(&mut self, block: BlockId, changed: Option<Time>) -> bool {
+        let Some(die) = self.lists.lost_unit(block, changed) else { return false };
         self.garbage[die.index()] += 1;
         true
     }

@@ -30,7 +30,7 @@ pub struct Candidate {
     pub valid: u32,
     /// How many of those are zombies.
     pub zombies: u32,
-    /// When one of its units was last invalidated, or when it was filled.
+    /// The origin of its age ([`AgeOf`](super::AgeOf)).
     pub changed: Time,
 }
 
@@ -210,15 +210,16 @@ impl Lists {
         prefetch(&self.nodes, block.index());
     }
 
-    /// `block` has lost a valid unit. Says on which die it lies; `None` if it is not in the index.
+    /// `block` has lost a valid unit; its age counts from `changed` now, if that is given. Says on which die it lies; `None`
+    /// if it is not in the index.
     #[inline]
-    pub(super) fn lost_unit(&mut self, block: BlockId, now: Time) -> Option<DieId> {
+    pub(super) fn lost_unit(&mut self, block: BlockId, changed: Option<Time>) -> Option<DieId> {
         let node = &mut self.nodes[block.index()];
         if node.valid == ABSENT {
             return None;
         }
         node.valid -= 1;
-        node.changed = now;
+        node.changed = changed.unwrap_or(node.changed);
         let die = self.die_of(block);
         self.note(die, block);
         Some(die)

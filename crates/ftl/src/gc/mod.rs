@@ -19,7 +19,7 @@ mod worth;
 use leyden_nand::BlockId;
 use leyden_sim::Rng;
 
-pub use age::{AgeClock, Ages};
+pub use age::{AgeClock, AgeOf, Ages};
 pub use chooser::Chooser;
 pub use index::VictimIndex;
 pub use lists::Candidate;
@@ -33,8 +33,8 @@ leyden_sim::policies! {
         Greedy(greedy::Greedy) = "greedy",
         /// The least utilised of a few blocks drawn at random (the d choices of Van Houdt 2013).
         DChoices(d_choices::DChoices) = "d_choices",
-        /// The block with the largest age x (1 - u) / 2u, u being its share of valid units and age
-        /// the time since one of its units was last invalidated (Kawaguchi et al., USENIX 1995).
+        /// The block with the largest age x (1 - u) / 2u, u being its share of valid units (Kawaguchi et al.,
+        /// USENIX 1995).
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
         /// The block that was filled first, at any utilisation (the circular log of Desnoyers 2012).
         Fifo(fifo::Fifo) = "fifo",

@@ -4,7 +4,7 @@ use leyden_nand::{BlockId, Config, DieId, Geometry};
 use leyden_sim::{Bytes, Span, Time};
 use proptest::prelude::*;
 
-use super::{Chooser, DieView, VictimConfig, VictimIndex};
+use super::{AgeClock, AgeOf, Ages, Chooser, DieView, VictimConfig, VictimIndex};
 use crate::GcConfig;
 
 /// Two dies of 6 blocks, 8 units in each.
@@ -117,7 +117,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Checks the index's answers for each die, and the policy's choice.
 fn check(
-    config: &VictimConfig,
+    config: &GcConfig,
     chooser: &mut Chooser,
     index: &mut VictimIndex,
     all: &[Block],
@@ -126,17 +126,19 @@ fn check(
     for die in 0..2 {
         let blocks: Vec<&Block> = all.iter().filter(|b| b.id / BLOCKS_PER_DIE == die).collect();
         check_numbers(index, DieId(die), &blocks)?;
-        let victim = chooser.victim(&DieView::new(index, DieId(die), Time::from_ns(now)));
+        let victim =
+            chooser.victim(&DieView::new(index, DieId(die), Time::from_ns(now), config.age_of));
         let chosen = blocks.iter().find(|b| Some(BlockId(b.id)) == victim).copied();
         prop_assert_eq!(chosen.is_some(), !blocks.is_empty(), "chose {:?}", victim);
         let Some(chosen) = chosen else { continue };
         let least = blocks.iter().map(|b| b.valid).min();
-        let found = DieView::new(index, DieId(die), Time::from_ns(now)).least_utilised().unwrap().0;
+        let view = DieView::new(index, DieId(die), Time::from_ns(now), config.age_of);
+        let found = view.least_utilised().unwrap().0;
         prop_assert_eq!(all.iter().find(|b| b.id == found).map(|b| b.valid), least);
         let garbage: u32 = blocks.iter().map(|b| UNITS - b.valid).sum();
         prop_assert_eq!(index.garbage_units(DieId(die)), u64::from(garbage));
         let twin = Twin { blocks, now, lead: index.lead().map(Span::as_ns) };
-        prop_assert!(config.policy().is_right(chosen, &twin), "{:?} of {:?}", chosen, twin);
+        prop_assert!(config.victim.policy().is_right(chosen, &twin), "{:?} of {:?}", chosen, twin);
     }
     Ok(())
 }
@@ -162,9 +164,11 @@ proptest! {
         policy in 0..VictimConfig::POLICIES.len(),
         // The lists are looked at after every change, or after some.
         changes in 1_usize..12,
+        age_of in prop_oneof![Just(AgeOf::LastInvalidation), Just(AgeOf::LastWrite)],
     ) {
         let victim = VictimConfig::by_name(VictimConfig::POLICIES[policy].name).unwrap();
-        let config = GcConfig { victim, ..GcConfig::default() };
+        let config = GcConfig { victim, age_of, ..GcConfig::default() };
+        let ages = Ages::new(age_of, AgeClock::Time, Span::ZERO);
         let mut chooser = Chooser::new(&config, 1);
         let mut index = VictimIndex::new(&geometry(), chooser.order());
         let mut twin: Vec<Block> = Vec::new();
@@ -179,10 +183,13 @@ proptest! {
                 Step::Lose(id) => {
                     let block = twin.iter_mut().find(|b| b.id == id);
                     if block.as_ref().is_none_or(|b| b.valid > 0) {
-                        index.lost_unit(BlockId(id), Time::from_ns(now)); // of no block: ignored
+                        index.lost_unit(BlockId(id), ages.at_loss(Time::from_ns(now))); // of no block: ignored
                     }
                     if let Some(block) = block.filter(|b| b.valid > 0) {
-                        (block.valid, block.changed) = (block.valid - 1, now);
+                        block.valid -= 1;
+                        if age_of == AgeOf::LastInvalidation {
+                            block.changed = now;
+                        }
                         (block.moved, block.scored) = (count, count);
                     }
                 }
@@ -208,7 +215,7 @@ proptest! {
             }
             prop_assert!((0..12).all(|id| index.contains(BlockId(id)) == twin.iter().any(|b| b.id == id)));
             if count % changes == 0 {
-                check(&config.victim, &mut chooser, &mut index, &twin, now)?;
+                check(&config, &mut chooser, &mut index, &twin, now)?;
             }
         }
         prop_assert!(index.fits(&geometry()));

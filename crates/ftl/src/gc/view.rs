@@ -3,7 +3,7 @@
 use leyden_nand::{BlockId, DieId};
 use leyden_sim::{Span, Time};
 
-use super::{Candidate, Order, VictimIndex};
+use super::{AgeOf, Candidate, Order, VictimIndex};
 
 /// The blocks of a die that could be collected now. Read only.
 #[derive(Clone, Copy, Debug)]
@@ -11,12 +11,13 @@ pub struct DieView<'a> {
     index: &'a VictimIndex,
     die: DieId,
     now: Time,
+    ages: AgeOf,
 }
 
 impl<'a> DieView<'a> {
-    /// The blocks of `die` at `now`.
-    pub fn new(index: &'a mut VictimIndex, die: DieId, now: Time) -> Self {
-        Self { index: index.settled(die), die, now }
+    /// The blocks of `die` at `now`, with this origin of their ages.
+    pub fn new(index: &'a mut VictimIndex, die: DieId, now: Time, ages: AgeOf) -> Self {
+        Self { index: index.settled(die), die, now, ages }
     }
 
     /// The time.
@@ -68,6 +69,17 @@ impl<'a> DieView<'a> {
                 .min_by_key(|candidate| candidate.valid),
         };
         first.map(|candidate| candidate.block)
+    }
+
+    /// The origin of the oldest block's age, where the blocks of a rank are not in the order of age; nothing where they
+    /// are.
+    pub(super) fn oldest_of_any_rank(&self) -> Option<Time> {
+        match self.ages {
+            AgeOf::LastInvalidation => None,
+            AgeOf::LastWrite => {
+                self.first_filled().map(|block| self.index.lists().candidate(block.0).changed)
+            }
+        }
     }
 
     /// The block that was filled first.

@@ -72,20 +72,28 @@ fn age_ns(candidate: Candidate, now: Time) -> u64 {
 /// The one of `blocks` that is worth most, by what `of` says of it if it held so many zombies. A block
 /// must be worth no more for being younger, or for holding more of them.
 ///
-/// Exact. Of a utilisation, only blocks that would beat the best one so far without any zombies are
-/// looked at: the lists are ordered by age, so that is a beginning of each.
+/// Exact. Of a utilisation, only blocks that would beat the best one so far without any zombies are looked at: where the
+/// lists are ordered by age, that is a beginning of each; else nothing of a list of which not even the die's oldest
+/// block would.
 #[inline]
 pub(super) fn most_worth(
     blocks: &DieView<'_>,
     of: impl Fn(Candidate, u32) -> Worth,
 ) -> Option<BlockId> {
     let mut best: Option<(Worth, BlockId)> = None;
+    let oldest = blocks.oldest_of_any_rank();
     for first in blocks.by_rank() {
         if first.valid == 0 {
             return Some(first.block); // free space for an erase: an infinite benefit
         }
+        let is_less = |candidate: Candidate, best: Option<(Worth, BlockId)>| {
+            best.is_some_and(|(best, _)| !of(candidate, 0).is_more_than(best))
+        };
+        if oldest.is_some_and(|changed| is_less(Candidate { changed, ..first }, best)) {
+            break; // further ranks have more valid units
+        }
         for candidate in std::iter::once(first).chain(blocks.after(first)) {
-            if best.is_some_and(|(best, _)| !of(candidate, 0).is_more_than(best)) {
+            if oldest.is_none() && is_less(candidate, best) {
                 break;
             }
             let worth = of(candidate, candidate.zombies);

@@ -80,7 +80,7 @@ impl Dram {
         let count = streams.count();
         let logs = Logs::new(&config.log_stream, lpns, geometry.unit_bytes());
         let order = policy.order();
-        let ages = Ages::new(config.gc.age_clock, config.gc.age_tick);
+        let ages = Ages::new(config.gc.age_of, config.gc.age_clock, config.gc.age_tick);
         let data = Data::new(medium, map, streams, kept, order, ages, logs);
         let store = MapStore::new(&config.map, pages, geometry, durability.power_cuts);
         let poisoned = (0..geometry.blocks()).map(BlockId).filter(|&block| {

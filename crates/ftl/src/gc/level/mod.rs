@@ -74,7 +74,7 @@ mod tests {
     use leyden_sim::Time;
 
     use super::super::tests::{BLOCKS_PER_DIE, geometry};
-    use super::super::{Order, VictimIndex};
+    use super::super::{AgeOf, Order, VictimIndex};
     use super::*;
 
     /// The block chosen on a die whose block n has been erased `10 + n` times, for data that goes to block `dest`.
@@ -84,7 +84,7 @@ mod tests {
             index.insert(BlockId(n), n, 0, Time::ZERO);
         }
         let erases = |block: BlockId| 10 + block.0;
-        let blocks = DieView::new(&mut index, DieId(0), Time::ZERO);
+        let blocks = DieView::new(&mut index, DieId(0), Time::ZERO, AgeOf::default());
         config.policy().block(&WearView::new(blocks, &erases, BlockId(dest)))
     }
 

@@ -93,7 +93,7 @@ impl Data {
     }
     /// The victims-to-be of `die` at `now`, to choose one.
     pub(crate) fn victims(&mut self, now: Time, die: DieId) -> DieView<'_> {
-        DieView::new(&mut self.index, die, self.ages.at(now))
+        DieView::new(&mut self.index, die, self.ages.at(now), self.ages.of())
     }
     /// The host's announcements.
     pub const fn zombies(&self) -> &Zombies {
@@ -261,7 +261,7 @@ impl Data {
         self.validity.clear(unit);
         let block = geometry.block_of(unit);
         // One record is touched, not two: of most blocks there are many, and each is far away.
-        if !self.index.lost_unit(block, self.ages.at(now)) {
+        if !self.index.lost_unit(block, self.ages.at_loss(now)) {
             self.blocks.remove_valid(block);
         }
         block

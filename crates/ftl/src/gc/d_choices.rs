@@ -42,8 +42,8 @@ mod tests {
     use leyden_nand::DieId;
     use leyden_sim::Time;
 
-    use super::super::{AgeOf, VictimIndex};
     use super::super::tests::{BLOCKS_PER_DIE, geometry};
+    use super::super::{AgeOf, VictimIndex};
     use super::*;
 
     /// How often each block is chosen of a die whose block n has n valid units, of 10,000 times.
@@ -59,7 +59,13 @@ mod tests {
             let blocks = DieView::new(&mut index, DieId(0), Time::ZERO, AgeOf::default());
             times[policy.victim(&blocks, &mut rng).unwrap().index()] += 1;
         }
-        assert_eq!(policy.victim(&DieView::new(&mut index, DieId(1), Time::ZERO, AgeOf::default()), &mut rng), None);
+        assert_eq!(
+            policy.victim(
+                &DieView::new(&mut index, DieId(1), Time::ZERO, AgeOf::default()),
+                &mut rng
+            ),
+            None
+        );
         times
     }
 

@@ -275,7 +275,7 @@ fn figure2(victim: &str) -> RunSpec {
 pub fn reason(id: &str) -> Option<&'static str> {
     (id == "zombie.waf_cut.z_cost_benefit.h6.4gib").then_some(
         "blocks age in the time between two runs, which the paper does not tell: of 600 to 3,600 s this claim holds with 1,600 and \
-         more, not with the 1,000 of zombie/figure5 (docs/notebooks/2026-11-zombie-chasing.md)",
+         more, and with ages that count writes, not with the 1,000 of zombie/figure5 (docs/notebooks/2026-11-zombie-chasing.md)",
     )
 }
 

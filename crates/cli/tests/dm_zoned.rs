@@ -60,7 +60,7 @@ fn reclaim_copies_what_the_kernels_copies() {
 
 #[test]
 fn reclaim_copies_what_the_kernels_copies_on_two_drives() {
-    // At the pace at which data=journal fits, too; at the drives' own 10 us one chunk more is copied (12.9 %).
+    // The pace at which data=journal with random writes fits, too. The drives' own 10 us copy one chunk more (12.9 %).
     let pace = [
         "--set",
         "device.frontend.command=30us",

@@ -466,7 +466,7 @@ fn end(worker: &mut Worker, patience: Duration) {
         let _ = worker.child.kill(); // `unshare` takes the first process of the namespace with it
         let _ = worker.child.wait();
     }
-    worker.answers.wait(patience.max(GONE));
+    worker.answers.wait(GONE);
 }
 
 pub(crate) fn unexpected(answer: &Answer) -> CrashError {

@@ -283,6 +283,7 @@ pub fn reason(id: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::spec::tests::assert_runs;
+    use leyden_workload::synth::Distribution;
 
     #[test]
     fn every_cell_is_a_scenario_and_no_two_are_the_same_run() {
@@ -312,10 +313,16 @@ mod tests {
         for (locality, past) in [(50, 0), (20, 1), (10, 2), (6, 3), (3, 4)] {
             let spec = Cell::figure5(locality, GC_CB).spec(Scale::Full);
             let jobs = &spec.load().unwrap().scenario.workload.job;
-            let made = jobs[..4].iter().filter(|job| job.requests > Some(1));
-            assert_eq!(made.count(), past, "h = {locality}: {spec:?}");
-            let hot = jobs[4].distribution.clone();
-            assert!(format!("{hot:?}").contains(&format!("{}", locality * 10_000)), "{hot:?}");
+            let requests: Vec<_> = jobs.iter().map(|job| job.requests.unwrap()).collect();
+            let whole = u64::from(WRITES + WRITES / 2);
+            let expected: Vec<_> = (0..4).map(|n| if n < past { whole } else { 1 }).collect();
+            assert_eq!((&requests[..4], requests[4]), (&expected[..], whole), "h = {locality}");
+            let localities = [&PAST[..], &[locality]].concat().into_iter().map(u64::from);
+            for (job, locality) in jobs.iter().zip(localities) {
+                let Distribution::HotCold(law) = &job.distribution else { panic!("{job:?}") };
+                assert_eq!(law.hot_share_of_space.as_ppm(), locality * 10_000);
+                assert_eq!(law.hot_share_of_accesses.as_ppm(), (100 - locality) * 10_000);
+            }
         }
     }
 }

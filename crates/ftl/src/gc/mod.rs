@@ -33,8 +33,8 @@ leyden_sim::policies! {
         Greedy(greedy::Greedy) = "greedy",
         /// The least utilised of a few blocks drawn at random (the d choices of Van Houdt 2013).
         DChoices(d_choices::DChoices) = "d_choices",
-        /// The block with the largest age x (1 - u) / 2u, u being its share of valid units (Kawaguchi et al.,
-        /// USENIX 1995).
+        /// The block with the largest age x (1 - u) / 2u, u being its share of valid units, and its age as
+        /// `age_of` has it (Kawaguchi et al., USENIX 1995).
         CostBenefit(cost_benefit::CostBenefit) = "cost_benefit",
         /// The block that was filled first, at any utilisation (the circular log of Desnoyers 2012).
         Fifo(fifo::Fifo) = "fifo",

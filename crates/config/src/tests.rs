@@ -259,6 +259,9 @@ fn traces_are_checked() {
     );
     says(&trace("format = \"cvs\""), &["no trace format is called `cvs`", "a.toml:3:10"]);
     says(&trace("speed = nan"), &["is not a share"]);
+    let unnamed =
+        ["`workload.trace.without`: `a b` is no class's name", "a.toml:3:11", "help: give one"];
+    says(&trace("without = [\"a b\"]"), &unnamed);
     says(&trace("spead = 1"), &["unknown key `workload.trace.spead`", "a.toml:3:1", "`speed`"]);
     says(&trace("[[workload.job]]"), &["both jobs and a trace"]);
 }

@@ -120,6 +120,9 @@ struct Table {
     /// Of a trace of several devices, the one whose requests are taken; named as in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device: Option<String>,
+    /// Leave out requests of these classes, as if they went to another drive: `without = ["wal"]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    without: Vec<String>,
     /// Take the requests of all devices as if their addresses were one device's.
     #[serde(default, skip_serializing_if = "is_false")]
     overlay: bool,
@@ -311,6 +314,13 @@ impl TraceConfig {
             let problem = "of device, overlay and stack only one can hold; leave out the others";
             return wrong("device", problem.into());
         }
+        if let Some(name) = table.without.iter().find(|it| ClassNames::default().class(it).is_err())
+        {
+            return wrong(
+                "without",
+                format!("`{name}` is no class's name; give one as the trace has it"),
+            );
+        }
         if table.stack.is_some_and(|room| room.get() < SECTOR_BYTES) {
             return wrong("stack", "that is less than a sector; give each device some room".into());
         }
@@ -456,6 +466,7 @@ impl TraceConfig {
             blkparse_action: table.action.unwrap_or_default(),
             devices: devices(table.device.as_deref(), table.overlay, table.stack),
             unsorted: table.window.map_or_else(Unsorted::default, Unsorted::within),
+            without: table.without.clone(),
             classes: classes.clone(),
         };
         let reader = self.source.open(&table.path, &options)?;

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Subcommand, ValueEnum};
 use leyden_config::MAX_WINDOW;
 use leyden_sim::Bytes;
+use leyden_workload::ClassNames;
 use leyden_workload::trace::{Columns, Format};
 
 /// `leyden trace`.
@@ -60,6 +61,9 @@ pub(crate) struct ReadArgs {
     /// Use only this device's requests, in a trace of several
     #[arg(long, value_name = "NAME", conflicts_with_all = ["overlay", "stack"])]
     pub(crate) device: Option<String>,
+    /// Leave out requests of this class (`wal`, `journal`); may be repeated
+    #[arg(long, value_name = "CLASS", value_parser = class_name)]
+    pub(crate) without: Vec<String>,
     /// Use all devices' requests as if from one device
     #[arg(long, conflicts_with = "stack")]
     pub(crate) overlay: bool,
@@ -109,6 +113,14 @@ pub(crate) struct ConvertArgs {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) read: ReadArgs,
+}
+
+/// A class's name, as a trace may have it.
+fn class_name(name: &str) -> Result<String, String> {
+    let named = ClassNames::default().class(name);
+    named
+        .map(|_| name.to_owned())
+        .map_err(|_| "it is no class's name: give one as the trace has it".to_owned())
 }
 
 /// The names of trace formats, with their descriptions.

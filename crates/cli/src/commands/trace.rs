@@ -151,6 +151,7 @@ impl<'a> Watched<'a> {
                 ActionArg::Complete => BlkAction::Complete,
             },
             unsorted: Unsorted::within(args.window),
+            without: args.without.clone(),
             ..OpenOptions::default()
         };
         let open = |path: &Path, options: &OpenOptions| {

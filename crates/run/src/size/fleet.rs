@@ -7,8 +7,10 @@
 //! Tail probabilities are those of the complementary error function (Press et al., "Numerical Recipes", `erfcc`,
 //! fractional error below 1.2e-7 everywhere).
 
+use leyden_device::Region;
 use leyden_device::provision_of;
 use leyden_power::BankConfig;
+use leyden_sim::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,11 @@ use leyden_config::Scenario;
 const AGES: [u32; 6] = [0, 25, 50, 75, 100, 125];
 /// Probabilities that a margin is computed for.
 const TAILS: [f64; 3] = [1e-2, 1e-4, 1e-6];
+/// The share of the weakest drives, which decides what a fleet may use of its buffers: one in 10,000, so many standard
+/// deviations below the mean.
+const WEAKEST_DEVIATIONS: f64 = 3.719;
+/// A weak drive's buffer is a multiple of the whole over this.
+const BUFFER_STEPS: u64 = 64;
 /// Standard deviation of what ageing takes, over its mean.
 const AGEING_SPREAD: f64 = 0.25;
 
@@ -53,6 +60,9 @@ pub struct FleetAge {
     pub short: f64,
     /// Drives of the fleet to be expected so.
     pub drives_short: f64,
+    /// The protected buffer that all drives but one in 10,000 still hold at worst, in 64ths of the whole: what a drive that
+    /// measures its bank may use. None if they hold none of it, and must write through.
+    pub buffer_bytes: Option<u64>,
 }
 
 /// Parts that keep the probability at the end of life below a bound.
@@ -90,11 +100,16 @@ pub fn fleet(scenario: &Scenario, drives: u64) -> Result<Fleet, RunError> {
         tolerance: f64::from(bank.part.body().tolerance_percent) / 100.0,
     };
     let parts = supply.bank.parts();
+    let needs = needs_by_buffer(&device);
     let ages = AGES.map(|percent| {
         let age = f64::from(percent) / 100.0;
         let (mean_mj, deviation_mj) = one.of(parts, age);
         let short = tail((mean_mj - need) / deviation_mj);
-        FleetAge { age, mean_mj, deviation_mj, short, drives_short: short * drives as f64 }
+        let weakest_mj = mean_mj - WEAKEST_DEVIATIONS * deviation_mj;
+        let held = needs.iter().find(|(_, need_mj)| *need_mj <= weakest_mj);
+        let drives_short = short * drives as f64;
+        let buffer_bytes = held.map(|(bytes, _)| *bytes);
+        FleetAge { age, mean_mj, deviation_mj, short, drives_short, buffer_bytes }
     });
     let margins = TAILS.map(|bound| {
         let does = |parts: u64| {
@@ -112,6 +127,24 @@ pub fn fleet(scenario: &Scenario, drives: u64) -> Result<Fleet, RunError> {
         ages: ages.into(),
         margins: margins.into(),
     })
+}
+
+/// Sizes of the protected buffer, the largest first, and what a dump needs at worst with each.
+fn needs_by_buffer(device: &leyden_device::Config) -> Vec<(u64, f64)> {
+    let need = |step: u64| {
+        let mut device = device.clone();
+        let buffer = &mut device.buffer;
+        let size = match buffer.region {
+            Region::Selective => &mut buffer.protected_size,
+            Region::None | Region::Full => &mut buffer.size,
+        };
+        let bytes = size.get() / BUFFER_STEPS * step;
+        *size = Bytes::new(bytes);
+        // Too small a buffer is refused: that is no buffer.
+        let supply = provision_of(&device).ok()?.supply?;
+        Some((bytes, supply.need.energy.as_joules_f64() * 1e3))
+    };
+    (1..=BUFFER_STEPS).rev().filter_map(need).collect()
 }
 
 /// The first number from `least` on that does, if more do as well as fewer; none if not even a very large one does.

@@ -112,6 +112,40 @@ fn a_bank_that_is_too_small_is_refused_or_shown() {
     );
 }
 
+/// With the bank of the weakest, a drive is accepted with the buffer that they hold, and refused with a step more.
+#[test]
+fn the_weakest_of_a_fleet_hold_what_is_told() {
+    let scenario = small(&["device.power.bank.parts=10", "device.ftl.map.protection=none"]);
+    let fleet = fleet(&scenario, 1_000).unwrap();
+    let whole = scenario.device.buffer.size.get();
+    let mut part_of_it = 0;
+    for age in &fleet.ages {
+        let weakest_mj = age.mean_mj - 3.719 * age.deviation_mj;
+        // 1/2 C (V^2 - v^2) x efficiency x (1 - ageing), of the sheet's 12.8 V down to 5.5 V.
+        let per_uf_mj = 0.5e-3 * (12.8 * 12.8 - 5.5 * 5.5) * 0.9 * 0.8;
+        let accepts = |bytes: u64| {
+            let mut device = scenario.device.clone();
+            device.buffer.size = Bytes::new(bytes);
+            let bank = &mut device.power.as_mut().unwrap().bank;
+            bank.parts = None;
+            bank.capacitance =
+                Some(leyden_sim::Capacitance::from_uf((weakest_mj / per_uf_mj) as u64));
+            leyden_device::provision_of(&device).is_ok()
+        };
+        let held = age.buffer_bytes.expect("they hold some of it");
+        assert!(accepts(held), "{held}: {age:?}");
+        if held < whole {
+            assert!(!accepts(held + whole / 16), "{held}: {age:?}");
+            part_of_it += 1;
+        }
+    }
+    assert!((1..fleet.ages.len()).contains(&part_of_it), "{:?}", fleet.ages);
+    // What protects the whole table may hold nothing beside it.
+    let full = super::fleet(&small(&["device.power.bank.parts=8"]), 1_000);
+    let weak = full.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(weak.ages.last().unwrap().buffer_bytes, None, "{weak:?}");
+}
+
 /// A zoned drive with pages of two units, and a job on it.
 fn zoned(sets: &[&str]) -> Result<ZoneSizing, RunError> {
     let folder = tempfile::tempdir().unwrap();

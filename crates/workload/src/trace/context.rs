@@ -15,10 +15,11 @@ use leyden_device::{Lba, Op};
 use leyden_sim::Time;
 use serde::Serialize;
 
-use crate::{Class, ClassNames, Request};
+use crate::{Class, Request};
 
 use super::classes::Classes;
 use super::error::ErrorKind;
+use super::read::options::OpenOptions;
 
 /// First sector that has no byte address below 2^64.
 pub(crate) const END_SECTOR: u64 = 1 << 55;
@@ -44,6 +45,8 @@ pub struct ReadCounts {
     pub skipped_file_actions: u64,
     /// Requests to another device than the one asked for.
     pub skipped_devices: u64,
+    /// Requests of classes that were to be left out.
+    pub skipped_classes: u64,
     /// Byte ranges widened to whole sectors.
     pub widened: u64,
     /// Writes that asked for a flush first: the flush became a request of its own.
@@ -71,6 +74,7 @@ impl ReadCounts {
             + self.skipped_no_type
             + self.skipped_file_actions
             + self.skipped_devices
+            + self.skipped_classes
     }
 
     /// Warnings to the owner of the trace, in sentences; empty if there are none.
@@ -81,6 +85,7 @@ impl ReadCounts {
             (self.skipped_zero_length, "requests of zero bytes were skipped"),
             (self.skipped_no_type, "records that neither read nor write were skipped"),
             (self.skipped_devices, "requests to other devices were skipped"),
+            (self.skipped_classes, "requests of classes to be left out were skipped"),
             (self.widened, "byte ranges were widened to whole 512-byte sectors"),
             (self.unknown_flags, "unknown flag letters were read past"),
             (self.reordered, "records were out of order and have been sorted by time"),
@@ -156,6 +161,10 @@ pub(crate) struct Context {
     pub(crate) counts: ReadCounts,
     pub(crate) classes: Classes,
     devices: Devices,
+    /// Whose requests are left out.
+    without: Vec<Class>,
+    /// Of those, the ones that no request has had yet.
+    unmet: Vec<Class>,
     /// The device seen last and where its addresses begin, in sectors (`None`: not asked for).
     last_device: Option<(Vec<u8>, Option<u64>)>,
     stacked: BTreeMap<Vec<u8>, u64>,
@@ -171,11 +180,16 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(devices: Devices, window: usize, classes: ClassNames) -> Self {
+    pub(crate) fn new(options: &OpenOptions, window: usize) -> Self {
+        let classes = options.classes.clone();
+        let without = options.without.iter().filter_map(|name| classes.class(name).ok());
+        let without: Vec<Class> = without.collect();
         Self {
             counts: ReadCounts::default(),
             classes: Classes::new(classes),
-            devices,
+            devices: options.devices.clone(),
+            unmet: without.clone(),
+            without,
             last_device: None,
             stacked: BTreeMap::new(),
             others: BTreeSet::new(),
@@ -196,6 +210,8 @@ impl Context {
             let more = if names.len() == NAMED_DEVICES { ", ..." } else { "" };
             let names = names.join("`, `");
             return format!("Name one of the devices that are in it: `{names}`{more}").into();
+        } else if counts.skipped_classes > 0 {
+            "Leave fewer classes out: every request is of one of them"
         } else if counts.skipped_actions > 0 {
             "Check the action that was asked for: queue (Q), issue (D) or complete (C)"
         } else if counts.skipped_zero_length == counts.skipped() {
@@ -293,9 +309,40 @@ impl Context {
         self.push(out, Request { lba, fua: false, ..request })
     }
 
+    /// Warnings about the requests read so far, in sentences.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut all = self.counts.warnings();
+        all.extend(self.unmet.iter().map(|class| {
+            let name = self.classes.names().name(*class).unwrap_or_default();
+            format!("no request is of the class `{name}`, which was to be left out")
+        }));
+        all
+    }
+
+    /// Whether requests of `class` are left out; counts one that is.
+    #[inline]
+    fn leaves_out(&mut self, class: Class) -> bool {
+        !self.without.is_empty() && self.finds_left_out(class)
+    }
+
+    #[cold]
+    fn finds_left_out(&mut self, class: Class) -> bool {
+        let is_left_out = self.without.contains(&class);
+        if is_left_out {
+            self.unmet.retain(|unmet| *unmet != class);
+            self.counts.skipped_classes += 1;
+        }
+        is_left_out
+    }
+
     /// Takes a request as it is, in its turn.
     #[inline]
     fn push(&mut self, out: &mut Vec<Request>, request: Request) -> Result<(), ErrorKind> {
+        // A flush of no class is of all that was written.
+        let is_of_all = request.op == Op::Flush && request.class == Class::Unknown;
+        if !is_of_all && self.leaves_out(request.class) {
+            return Ok(());
+        }
         if request.at < self.newest {
             self.late(request.at)?;
         } else {
@@ -348,6 +395,10 @@ impl Context {
         base: u64,
         request: Request,
     ) -> Result<(), ErrorKind> {
+        // With the write goes its flush.
+        if request.op != Op::Flush && self.leaves_out(request.class) {
+            return Ok(());
+        }
         let flush = Request { op: Op::Flush, class: Class::Unknown, ..request };
         self.emit(out, base, flush)?;
         if request.sectors > 0 && request.op != Op::Flush {

@@ -83,7 +83,7 @@ impl Reader {
             path: name.to_owned(),
             format,
             source,
-            context: Context::new(options.devices.clone(), window, options.classes.clone()),
+            context: Context::new(options, window),
             window,
             position,
             buffer: Vec::new(),
@@ -127,7 +127,7 @@ impl Reader {
 
     /// Warnings about the requests read so far, in sentences.
     pub fn warnings(&self) -> Vec<String> {
-        self.context.counts.warnings()
+        self.context.warnings()
     }
 
     /// The header's declaration of the whole file (compact traces only, and not all of them).

@@ -4,7 +4,7 @@
 use leyden_config::Loaded;
 use leyden_report::figures::spec::{self, Across, Chart, Line, Stroke, Unit};
 use leyden_report::figures::{Figure, Section, Size, Table};
-use leyden_report::format::{count, energy, percent, rounded};
+use leyden_report::format::{bytes, count, energy, percent, rounded};
 use leyden_report::{AnswerPage, Card, ReportError, render_answer};
 use leyden_run::size::{Fleet, FleetAge, WorstCases};
 use serde_json::{Value, json};
@@ -94,10 +94,16 @@ fn over_life(fleet: &Fleet, lines: Vec<Line>, unit: Unit, y: &Value, title: &str
 /// The share of drives that are short, by age.
 fn short(fleet: &Fleet) -> Figure {
     let title = "Drives whose bank is too small";
-    let mut table = Table::new(["life that is over", "probability", "drives"]);
+    let mut table = Table::new([
+        "life that is over",
+        "probability",
+        "drives",
+        "buffer that 9,999 of 10,000 hold",
+    ]);
     for age in &fleet.ages {
         let drives = count(age.drives_short.round() as u64);
-        table.rows.push(vec![percent(age.age), probability(age.short), drives]);
+        let buffer = age.buffer_bytes.map_or_else(|| "none".to_owned(), bytes);
+        table.rows.push(vec![percent(age.age), probability(age.short), drives, buffer]);
     }
     let shares = fleet.ages.iter().map(|age| (age.age, age.short.max(RAREST)));
     let lines = vec![line("share of the drives", 1, Stroke::Solid, shares)];
@@ -108,8 +114,8 @@ fn short(fleet: &Fleet) -> Figure {
     y["axis"] = json!({"title": "share of the drives (logarithmic)", "labelExpr": "format(datum.value, '.0e')", "tickCount": 5});
     let chart = over_life(fleet, lines, Unit::Percent, &y, title);
     let mut figure = Figure::new("too-weak", title).note(
-        "Such a drive loses data if power fails at the costliest moment. One that measures its bank would write through from \
-         then on: this is the share of the fleet that would. Rarer than 1e-9 is drawn at the foot.",
+        "Such a drive loses data if power fails at the costliest moment, unless its firmware measures the bank and uses a \
+         smaller buffer, or writes through (none). Rarer than 1e-9 is drawn at the foot.",
     );
     figure.size = Size::Wide;
     figure.table = Some(table);

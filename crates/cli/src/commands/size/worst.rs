@@ -140,7 +140,14 @@ pub(super) fn show_fleet(fleet: &Fleet, out: &mut dyn Write) -> std::io::Result<
     )?;
     writeln!(out)?;
     let mut table = Table::default();
-    table.head(["life of the bank", "holds, mean, mJ", "deviation", "short at worst", "drives"]);
+    table.head([
+        "life of the bank",
+        "holds, mean, mJ",
+        "deviation",
+        "short at worst",
+        "drives",
+        "buffer held",
+    ]);
     for age in &fleet.ages {
         table.row([
             percent(age.age),
@@ -148,6 +155,7 @@ pub(super) fn show_fleet(fleet: &Fleet, out: &mut dyn Write) -> std::io::Result<
             number(age.deviation_mj),
             format!("{:.1e}", age.short),
             count(age.drives_short.round() as u64),
+            age.buffer_bytes.map_or_else(|| "none".to_owned(), bytes),
         ]);
     }
     table.head(["short at the end of life", "parts"]);
@@ -162,6 +170,8 @@ pub(super) fn show_fleet(fleet: &Fleet, out: &mut dyn Write) -> std::io::Result<
     writeln!(
         out,
         "Short: the bank holds less than a dump needs at worst. Data is lost if the power then fails at such a moment.\n\
+         Buffer held: what all drives but one in 10,000 can still dump, for firmware that measures the bank and uses less;\n\
+         none: it must write through.\n\
          Spread: each part's tolerance is three deviations; ageing deviates by a quarter of its mean, alike for all\n\
          parts of a drive (assumptions)."
     )

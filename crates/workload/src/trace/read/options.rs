@@ -22,6 +22,8 @@ pub struct OpenOptions {
     pub unsorted: Unsorted,
     /// The meaning of several devices in one file.
     pub devices: Devices,
+    /// Names of classes whose requests are left out. What is no name ([`ClassNames::class`]) leaves nothing out.
+    pub without: Vec<String>,
     /// Where names of classes are kept; readers whose options are clones of one share them.
     pub classes: ClassNames,
 }

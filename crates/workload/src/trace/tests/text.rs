@@ -39,6 +39,39 @@ fn our_csv_knows_all_operations_flags_and_classes() {
 }
 
 #[test]
+fn classes_can_be_left_out() {
+    let text = "time_us,op,lba,len,flags,class\n\
+         90,W,0,8,FWFS,wal\n\
+         100,W,8,16,WS,data\n\
+         101,F,0,0,FF,-\n\
+         102,W,80,8,W,heap\n\
+         103,W,88,8,W,wal\n";
+    let left = |names: &[&str]| {
+        let without = names.iter().map(|&name| name.to_owned()).collect();
+        let options = OpenOptions { without, ..OpenOptions::default() };
+        read(text.as_bytes(), &options)
+    };
+    // The log's own flush goes with it; one of no class is of all writes. The first that is left is at time zero.
+    let (requests, counts) = left(&["wal", "heap"]).unwrap();
+    let data = Request { class: Class::Data, ..request(0, Op::Write, 8, 16) };
+    assert_eq!(requests, [data, request(1_000, Op::Flush, 0, 0)]);
+    assert_eq!((counts.skipped_classes, counts.split_preflush), (3, 0));
+    let (whole, counts) = left(&[]).unwrap();
+    assert_eq!((whole.len(), counts.skipped_classes), (6, 0));
+    let (all_but_unknown, _) = left(&["other"]).unwrap();
+    assert_eq!(all_but_unknown.len(), 6, "flushes stay");
+    let options = OpenOptions { without: vec!["wall".to_owned()], ..OpenOptions::default() };
+    let bytes = Box::new(Cursor::new(text.to_owned()));
+    let mut reader = Reader::new(Path::new("trace"), bytes, &options).unwrap();
+    assert_eq!(reader.by_ref().count(), 6);
+    assert_eq!(reader.warnings(), ["no request is of the class `wall`, which was to be left out"]);
+    let only_log = "time_us,op,lba,len,flags,class\n90,W,0,8,WS,wal\n";
+    let options = OpenOptions { without: vec!["wal".to_owned()], ..OpenOptions::default() };
+    let error = read(only_log.as_bytes(), &options).unwrap_err();
+    assert!(error.to_string().contains("Leave fewer classes out"), "{error}");
+}
+
+#[test]
 fn our_csv_may_lack_its_last_columns_or_tell_the_journal() {
     let (requests, counts) =
         read_plain("time_us,op,lba,len,flags,is_journal\r\n0,W,0,8,WSM,1\r\n1,W,8,8,WS,0").unwrap();

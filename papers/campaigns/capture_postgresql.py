@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Captures what PostgreSQL under pgbench asks of its data's disk, and what its write-ahead log announces of it.
 
-    papers/campaigns/capture_postgresql.py --scale 70 --rate 300 --seconds 480 --out pgbench.csv.zst
+    papers/campaigns/capture_postgresql.py --scale 100 --rate 120 --seconds 1500 --out pgbench.csv.zst
 
-The log lies on another disk, so the trace has the data's writes alone. A checkpoint begins every 30 s: about rate x 30 s pages are
-dirty, of 131,072 with a scale of 70. Hints go to NAME.hints.csv.zst: a page that has a place on the disk was named in a record of
+The log lies on another disk, so the trace has the data's writes alone. A checkpoint begins every 30 s, so about 30 x rate pages are
+dirty, of 164,000 with a scale of 100. Hints go to NAME.hints.csv.zst: a page that has a place on the disk was named in a record of
 the log that a receiver had (flushed, asked every 20 ms), the first since the page was last written. Both files have one clock.
 
 Needs root, loop devices, tracefs, ext4's tools, zstd and PostgreSQL with its user. Exits with 77 if one is missing.
@@ -238,9 +238,9 @@ def work(args, folder, device):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--scale", type=int, default=70, help="pgbench's: 100,000 accounts or about 15 MB each")
-    parser.add_argument("--rate", type=int, default=300, help="transactions a second")
-    parser.add_argument("--seconds", type=int, default=480)
+    parser.add_argument("--scale", type=int, default=100, help="pgbench's: 100,000 accounts or about 15 MB each")
+    parser.add_argument("--rate", type=int, default=120, help="transactions a second")
+    parser.add_argument("--seconds", type=int, default=1500)
     parser.add_argument("--shared-buffers-mib", type=int, default=256)
     parser.add_argument("--device-mib", type=int, default=4096)
     parser.add_argument("--folder", default="/var/tmp", help="where the device's file and the log lie")

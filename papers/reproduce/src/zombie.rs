@@ -157,20 +157,45 @@ impl Cell {
     }
 }
 
-/// PostgreSQL, traced with what its write-ahead log announced: the name, and the scenario.
-pub const DATABASES: [(&str, &str); 3] = [
-    ("pgbench, checksums and full-page writes", "zombie/pgbench-a"),
-    ("pgbench, without them", "zombie/pgbench-d"),
-    ("TPC-C, 5 warehouses", "zombie/tpcc"),
-];
+/// PostgreSQL, traced with what its write-ahead log announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Database {
+    /// The work.
+    pub name: &'static str,
+    /// The scenario.
+    pub scenario: &'static str,
+    /// Values of `device.ftl.log_stream`; a log on another disk needs no blocks of its own.
+    pub log_streams: &'static [&'static str],
+}
 
-/// Whether logs have blocks of their own.
-pub const LOGS: [&str; 2] = ["off", "recognised"];
+/// The databases.
+pub const DATABASES: [Database; 4] = [
+    Database {
+        name: "pgbench, checksums and full-page writes",
+        scenario: "zombie/pgbench-a",
+        log_streams: &["off", "recognised"],
+    },
+    Database {
+        name: "pgbench, without them",
+        scenario: "zombie/pgbench-d",
+        log_streams: &["off", "recognised"],
+    },
+    Database {
+        name: "pgbench, a larger database, its log elsewhere",
+        scenario: "zombie/pgbench-large",
+        log_streams: &["off"],
+    },
+    Database {
+        name: "TPC-C, 5 warehouses",
+        scenario: "zombie/tpcc",
+        log_streams: &["off", "recognised"],
+    },
+];
 
 /// A run of a database's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseCell {
-    /// One of [`DATABASES`].
+    /// The name of one of [`DATABASES`].
     pub database: &'static str,
     /// The policy.
     pub policy: Policy,
@@ -184,9 +209,8 @@ impl DatabaseCell {
     /// # Panics
     /// If there is no such database.
     pub fn spec(&self) -> RunSpec {
-        let found = DATABASES.iter().find(|(name, _)| *name == self.database);
-        let (_, scenario) = found.expect("one of the databases");
-        RunSpec::new(scenario)
+        let found = DATABASES.iter().find(|database| database.name == self.database);
+        RunSpec::new(found.expect("one of the databases").scenario)
             .set(format!("device.ftl.gc.victim={}", self.policy.victim))
             .set(format!("device.ftl.zombie_block={}", self.policy.zombie_block))
             .set(format!("device.ftl.log_stream={}", self.log))
@@ -196,8 +220,8 @@ impl DatabaseCell {
 /// Every run of a database's trace.
 pub fn database_cells() -> Vec<DatabaseCell> {
     let mut cells = Vec::new();
-    for (database, _) in DATABASES {
-        for log in LOGS {
+    for Database { name: database, log_streams, .. } in DATABASES {
+        for &log in log_streams {
             let policies = ALL.into_iter().chain(BLOCK_ALONE);
             cells.extend(policies.map(|policy| DatabaseCell { database, policy, log }));
         }

@@ -140,7 +140,7 @@ fn the_weakest_of_a_fleet_hold_what_is_told() {
         }
     }
     assert!((1..fleet.ages.len()).contains(&part_of_it), "{:?}", fleet.ages);
-    // What protects the whole table may hold nothing beside it.
+    // Drives that protect the whole table may hold nothing beside it.
     let full = super::fleet(&small(&["device.power.bank.parts=8"]), 1_000);
     let weak = full.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(weak.ages.last().unwrap().buffer_bytes, None, "{weak:?}");

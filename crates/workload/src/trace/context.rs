@@ -15,11 +15,10 @@ use leyden_device::{Lba, Op};
 use leyden_sim::Time;
 use serde::Serialize;
 
-use crate::{Class, Request};
+use crate::{Class, ClassNames, Request};
 
 use super::classes::Classes;
 use super::error::ErrorKind;
-use super::read::options::OpenOptions;
 
 /// First sector that has no byte address below 2^64.
 pub(crate) const END_SECTOR: u64 = 1 << 55;
@@ -180,14 +179,19 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(options: &OpenOptions, window: usize) -> Self {
-        let classes = options.classes.clone();
-        let without = options.without.iter().filter_map(|name| classes.class(name).ok());
+    /// With classes of `classes`, of which the ones named in `without` are left out.
+    pub(crate) fn new(
+        devices: Devices,
+        window: usize,
+        classes: ClassNames,
+        without: &[String],
+    ) -> Self {
+        let without = without.iter().filter_map(|name| classes.class(name).ok());
         let without: Vec<Class> = without.collect();
         Self {
             counts: ReadCounts::default(),
             classes: Classes::new(classes),
-            devices: options.devices.clone(),
+            devices,
             unmet: without.clone(),
             without,
             last_device: None,

@@ -83,7 +83,12 @@ impl Reader {
             path: name.to_owned(),
             format,
             source,
-            context: Context::new(options, window),
+            context: Context::new(
+                options.devices.clone(),
+                window,
+                options.classes.clone(),
+                &options.without,
+            ),
             window,
             position,
             buffer: Vec::new(),

@@ -58,7 +58,7 @@ pub(crate) fn sections(
         ));
     }
     if !databases.is_empty() {
-        let figures = DATABASES.iter().map(|(name, _)| database(name, databases)).collect();
+        let figures = DATABASES.iter().map(|it| database(it.name, databases)).collect();
         let title = "PostgreSQL (in place of section 5.3)";
         sections.push(Section::new("zombie-databases", title, figures));
     }
@@ -224,6 +224,7 @@ fn database(name: &str, runs: &[FinishedDatabase<'_>]) -> Figure {
         "Policy",
         "Log stream",
         "Write amplification",
+        "Zombies, of the drive",
         "Zombies copied",
         "Writes, mean",
         "Writes, 99 %",
@@ -231,10 +232,13 @@ fn database(name: &str, runs: &[FinishedDatabase<'_>]) -> Figure {
     ]);
     for (cell, record) in runs.iter().filter(|(cell, _)| cell.database == name) {
         let known = record.hints.as_ref().and_then(|hints| hints.known_overwrite_share);
+        let zombies = record.hints.as_ref().zip(record.drive.as_ref());
+        let zombies = zombies.map(|(hints, it)| hints.zombie_bytes_mean / it.capacity_bytes as f64);
         table.rows.push(vec![
             cell.policy.name.to_owned(),
             cell.log.to_owned(),
             format::number(record.flash.waf),
+            share(zombies),
             format::count(record.gc.copied_zombie_pages),
             format::latency(record.host.write_latency_us.mean),
             format::latency(record.host.write_latency_us.p99),

@@ -5,8 +5,9 @@
     papers/campaigns/traces.py --leyden target/release/leyden --buffers "8 MiB,64 MiB" run.csv.zst
 
 Each trace is moved together (`workload.trace.pack`) and fills a drive of its own footprint: the dies of Hexa's drive, 8 of them, blocks of
-32 pages, mapping pages of 1 KiB, 7 % over-provisioning. The drive is aged by the trace until steady, and the trace is replayed once, as fast as
-the drive allows. Prints Markdown: IOPS over those of `fifo` with all of the table protected. A trace that cannot be read is named and left out.
+32 pages (fewer where a die would have less than 128 blocks), mapping pages of 1 KiB, 7 % over-provisioning (8 blocks of a die where that is more). Several
+disks of one trace lie one after another. The drive is aged by the trace until steady, and the trace is replayed once, as fast as
+the drive allows. Prints Markdown: IOPS over those of `fifo` with all of the table protected. A file that cannot be replayed is named and left out.
 """
 
 import argparse
@@ -20,8 +21,16 @@ import tempfile
 from schedules import percent, protection, toml
 
 SCENARIOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scenarios")
-DIES, PAGES_PER_BLOCK, PAGE = 8, 32, 8 << 10
+DIES, PAGE, UNIT = 8, 8 << 10, 4 << 10
+PAGES_PER_BLOCK = [32, 16, 8, 4]
+# Fewer blocks hold too few spare ones for 7 % to mean what it means on a drive of today's size.
+LEAST_BLOCKS, LEAST_SPARE = 128, 8
+# Of the largest.
 KEPT_BLOCKS = 4
+ERASE_NS_PER_BLOCK = 437_500
+LEAST_WRITTEN = 0.1
+# Of each disk, if a trace has several.
+STACK = "1 TiB"
 # What each column sets: a schedule, and what the capacitors protect.
 COLUMNS = {
     f"{schedule} {share}": (schedule, share)
@@ -33,9 +42,24 @@ COLUMNS["fifo, journal"] = ("fifo", "journal")
 BASELINE = ("fifo", "all")
 
 
+def pages_per_block(footprint):
+    """The most pages with which a die of a drive that holds `footprint` bytes has enough blocks."""
+    enough = [pages for pages in PAGES_PER_BLOCK if footprint >= LEAST_BLOCKS * DIES * pages * PAGE]
+    return enough[0] if enough else PAGES_PER_BLOCK[-1]
+
+
+def kept_blocks(footprint):
+    """Blocks of a die beside its data: as many pages as 4 of the largest blocks, and one to write to."""
+    pages = pages_per_block(footprint)
+    return KEPT_BLOCKS * PAGES_PER_BLOCK[0] // pages + (pages < PAGES_PER_BLOCK[0])
+
+
 def blocks_per_die(footprint):
-    """The blocks of a die of a drive that holds `footprint` bytes and has 7 % to spare."""
-    return -(-footprint * 107 // (100 * DIES * PAGES_PER_BLOCK * PAGE)) + KEPT_BLOCKS
+    """The blocks of a die of a drive that holds `footprint` bytes and has 7 % to spare, or a few blocks."""
+    row = DIES * pages_per_block(footprint) * PAGE
+    # A closed block with less than a page of garbage is not worth collecting: of each block a unit less than a page counts.
+    usable = row - DIES * (PAGE - UNIT)
+    return max(-(-footprint * 107 // (100 * row)), -(-footprint // usable) + LEAST_SPARE) + kept_blocks(footprint)
 
 
 def footprint(profile):
@@ -44,16 +68,17 @@ def footprint(profile):
     return -(-min(most, profile["end_byte"]) // 4096) * 4096
 
 
-def scenario(trace, footprint):
-    """The text of a scenario that replays `trace`, whose requests touch `footprint` bytes."""
+def scenario(trace, footprint, is_stacked=False):
+    """The text of a scenario that replays `trace`, whose requests touch `footprint` bytes, maybe of several disks."""
+    pages = pages_per_block(footprint)
     config = {
         "extends": f"{SCENARIOS}/devices/hexa.toml",
-        "device.nand": {"channels": 4, "dies_per_channel": 2, "pages_per_block": PAGES_PER_BLOCK,
-                        "blocks_per_plane": blocks_per_die(footprint), "erase": "437.5 us"},
+        "device.nand": {"channels": 4, "dies_per_channel": 2, "pages_per_block": pages,
+                        "blocks_per_plane": blocks_per_die(footprint), "erase": f"{ERASE_NS_PER_BLOCK * pages // PAGES_PER_BLOCK[0]} ns"},
         "device.ftl": {"capacity": f"{footprint} B", "over_provisioning": "0 %"},
-        "device.ftl.map": {"kept_blocks": KEPT_BLOCKS, "entries_per_page": 256},
+        "device.ftl.map": {"kept_blocks": kept_blocks(footprint), "entries_per_page": 256},
         "device.buffer": {"drain_to": "0 %"},
-        "workload.trace": {"path": os.path.abspath(trace), "mode": "closed", "pack": True},
+        "workload.trace": {"path": os.path.abspath(trace), "mode": "closed", "pack": True, **({"stack": STACK} if is_stacked else {})},
         "precondition": {"kind": "steady", "distribution": "workload"},
         "run": {"stamps": False},
     }
@@ -80,9 +105,19 @@ def traces(paths):
     for path in paths:
         if os.path.isdir(path):
             for folder, _, names in sorted(os.walk(path)):
-                yield from (os.path.join(folder, name) for name in sorted(names) if ".csv" in name or ".trace" in name)
+                yield from (os.path.join(folder, name) for name in sorted(names) if ".hints." not in name)
         else:
             yield path
+
+
+def profiled(leyden, trace):
+    """The profile of a trace, and whether it is of several disks."""
+    try:
+        return asked(leyden, "trace", "info", trace)["profile"], False
+    except ValueError as problem:
+        if "second device" not in str(problem):
+            raise
+        return asked(leyden, "trace", "info", trace, "--stack", STACK)["profile"], True
 
 
 def row(leyden, file, buffer):
@@ -115,8 +150,12 @@ def main():
             name = os.path.basename(trace).split(".")[0]
             try:
                 file = os.path.join(folder, "trace.toml")
+                profile, is_stacked = profiled(args.leyden, trace)
+                name += " (several disks)" if is_stacked else ""
+                if profile["bytes_written"] < LEAST_WRITTEN * footprint(profile):
+                    raise ValueError("it writes less than a tenth of what it touches, and ages no drive")
                 with open(file, "w") as out:
-                    out.write(scenario(trace, footprint(asked(args.leyden, "trace", "info", trace)["profile"])))
+                    out.write(scenario(trace, footprint(profile), is_stacked))
                 for buffer in args.buffers:
                     cells = row(args.leyden, file, buffer)
                     points += harvest_over_better(cells)

@@ -116,6 +116,29 @@ fn processor_time_is_of_the_measured_part() {
     );
 }
 
+/// A trace that writes next to nothing would be replayed for hours until a drive has settled.
+#[test]
+fn a_trace_that_hardly_writes_ages_no_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.csv");
+    let aged = |writes: u64, reads: u64| {
+        let read = |at: u64| format!("{at},R,{},8\n", at % 64 * 8);
+        let write = |at: u64| format!("0,W,{},8\n", at % 64 * 8);
+        let lines = (0..writes).map(write).chain((1..=reads).map(read)).collect::<String>();
+        std::fs::write(&trace, format!("time_us,op,lba,len\n{lines}")).unwrap();
+        let path = format!("workload.trace.path={}", trace.display());
+        let sets = [&path, "precondition.distribution=workload", "precondition.kind=steady"];
+        let sets: Vec<_> = sets.iter().map(|set| set.parse().unwrap()).collect();
+        let text = "[device.nand]\nchannels = 2\ndies_per_channel = 1\nblocks_per_plane = 24\n\
+                    pages_per_block = 4\n[device.ftl]\nover_provisioning = \"28 %\"\n[workload.trace]\nloops = 1\n";
+        let scenario = Loaded::from_text("t", text, &sets).unwrap().scenario;
+        run(&scenario, &mut Hooks::default()).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refusal = aged(1, 1_001).unwrap_err();
+    assert!(refusal.contains("writes 1 mapping units between 1001 reads"), "{refusal}");
+    assert_eq!(aged(2_000, 4_000), Ok(()));
+}
+
 /// A drive of the cache is that of a trace's content, not of its name; and results are the same with and without.
 #[test]
 fn a_cached_drive_is_made_of_the_traces_content() {

@@ -5,9 +5,10 @@
     papers/campaigns/traces.py --leyden target/release/leyden --buffers "8 MiB,64 MiB" run.csv.zst
 
 Each trace is moved together (`workload.trace.pack`) and fills a drive of its own footprint: the dies of Hexa's drive, 8 of them, blocks of
-32 pages (fewer where a die would have less than 128 blocks), mapping pages of 1 KiB, 7 % over-provisioning (8 blocks of a die where that is more). Several
-disks of one trace lie one after another. The drive is aged by the trace until steady, and the trace is replayed once, as fast as
-the drive allows. Prints Markdown: IOPS over those of `fifo` with all of the table protected. A file that cannot be replayed is named and left out.
+32 pages (fewer where a die would have less than 128 blocks), mapping pages of 1 KiB, 7 % over-provisioning (8 blocks of a die where that is
+more). Several disks of one trace lie one after another. The drive is aged by the trace until steady, and the trace is replayed once, as fast
+as the drive allows. Prints Markdown: IOPS over those of `fifo` with all of the table protected. A file that cannot be replayed is named and
+left out.
 """
 
 import argparse

@@ -104,7 +104,7 @@ fn a_fleet_shows_its_shares_its_spread_and_its_assumptions() {
     assert!(near(&numbers(&lines[0]["y"]), &of("mean_mj")), "{lines}");
     let least = of("mean_mj").into_iter().zip(of("deviation_mj")).map(|(mean, d)| mean - 3.0 * d);
     assert!(near(&numbers(&lines[2]["y"]), &least.collect::<Vec<_>>()), "{lines}");
-    for shown in ["id=\"tornado\"", "leyden size power.toml --fleet 100000", "write through"] {
+    for shown in ["id=\"tornado\"", "leyden size power.toml --fleet 100000", "writes through"] {
         assert!(html.contains(shown), "{shown}");
     }
 }

@@ -61,7 +61,7 @@ pub struct FleetAge {
     /// Drives of the fleet to be expected so.
     pub drives_short: f64,
     /// The protected buffer that all drives but one in 10,000 still hold at worst, in 64ths of the whole: what a drive that
-    /// measures its bank may use. None if they hold none of it, and must write through.
+    /// measures its bank may use. With 0 it must write through; none if the mapping table alone takes more than they hold.
     pub buffer_bytes: Option<u64>,
 }
 
@@ -139,12 +139,16 @@ fn needs_by_buffer(device: &leyden_device::Config) -> Vec<(u64, f64)> {
             Region::None | Region::Full => &mut buffer.size,
         };
         let bytes = size.get() / BUFFER_STEPS * step;
-        *size = Bytes::new(bytes);
+        if bytes == 0 {
+            buffer.region = Region::None;
+        } else {
+            *size = Bytes::new(bytes);
+        }
         // Too small a buffer is refused: that is no buffer.
         let supply = provision_of(&device).ok()?.supply?;
         Some((bytes, supply.need.energy.as_joules_f64() * 1e3))
     };
-    (1..=BUFFER_STEPS).rev().filter_map(need).collect()
+    (0..=BUFFER_STEPS).rev().filter_map(need).collect()
 }
 
 /// The first number from `least` on that does, if more do as well as fewer; none if not even a very large one does.

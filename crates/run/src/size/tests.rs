@@ -115,35 +115,45 @@ fn a_bank_that_is_too_small_is_refused_or_shown() {
 /// With the bank of the weakest, a drive is accepted with the buffer that they hold, and refused with a step more.
 #[test]
 fn the_weakest_of_a_fleet_hold_what_is_told() {
-    let scenario = small(&["device.power.bank.parts=10", "device.ftl.map.protection=none"]);
-    let fleet = fleet(&scenario, 1_000).unwrap();
+    // All of it, a part, nothing beside the table, and not even the table.
+    let mut met = [0; 4];
+    for parts in 1..=120 {
+        let parts = format!("device.power.bank.parts={parts}");
+        let larger = ["device.nand.blocks_per_plane=96", "device.buffer.size=8 MiB", &parts];
+        held_as_told(&small(&larger), &mut met);
+    }
+    assert!(met.iter().all(|&ages| ages > 0), "{met:?}");
+}
+
+/// Counts the ages at which the weakest of a fleet hold the whole buffer, a part of it, nothing of it, and not even the table.
+fn held_as_told(scenario: &Scenario, met: &mut [u32; 4]) {
+    let fleet = fleet(scenario, 1_000).unwrap();
     let whole = scenario.device.buffer.size.get();
-    let mut part_of_it = 0;
     for age in &fleet.ages {
         let weakest_mj = age.mean_mj - 3.719 * age.deviation_mj;
         // 1/2 C (V^2 - v^2) x efficiency x (1 - ageing), of the sheet's 12.8 V down to 5.5 V.
         let per_uf_mj = 0.5e-3 * (12.8 * 12.8 - 5.5 * 5.5) * 0.9 * 0.8;
         let accepts = |bytes: u64| {
             let mut device = scenario.device.clone();
-            device.buffer.size = Bytes::new(bytes);
+            match bytes {
+                0 => device.buffer.region = leyden_device::Region::None,
+                bytes => device.buffer.size = Bytes::new(bytes),
+            }
             let bank = &mut device.power.as_mut().unwrap().bank;
             bank.parts = None;
             bank.capacitance =
-                Some(leyden_sim::Capacitance::from_uf((weakest_mj / per_uf_mj) as u64));
+                Some(leyden_sim::Capacitance::from_uf((weakest_mj / per_uf_mj).ceil() as u64));
             leyden_device::provision_of(&device).is_ok()
         };
-        let held = age.buffer_bytes.expect("they hold some of it");
-        assert!(accepts(held), "{held}: {age:?}");
-        if held < whole {
-            assert!(!accepts(held + whole / 16), "{held}: {age:?}");
-            part_of_it += 1;
+        if let Some(held) = age.buffer_bytes {
+            assert!(accepts(held), "{held}: {age:?}");
+            assert!(held == whole || !accepts(held + whole / 16), "{held}: {age:?}");
+            met[if held == whole { 0 } else { 1 + usize::from(held == 0) }] += 1;
+        } else {
+            assert!(!accepts(0), "{age:?}");
+            met[3] += 1;
         }
     }
-    assert!((1..fleet.ages.len()).contains(&part_of_it), "{:?}", fleet.ages);
-    // Drives that protect the whole table may hold nothing beside it.
-    let full = super::fleet(&small(&["device.power.bank.parts=8"]), 1_000);
-    let weak = full.unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(weak.ages.last().unwrap().buffer_bytes, None, "{weak:?}");
 }
 
 /// A zoned drive with pages of two units, and a job on it.

@@ -115,7 +115,7 @@ fn short(fleet: &Fleet) -> Figure {
     let chart = over_life(fleet, lines, Unit::Percent, &y, title);
     let mut figure = Figure::new("too-weak", title).note(
         "Such a drive loses data if power fails at the costliest moment, unless its firmware measures the bank and uses a \
-         smaller buffer, or writes through (none). Rarer than 1e-9 is drawn at the foot.",
+         smaller buffer, or writes through (0 B). None: the mapping table alone takes more. Rarer than 1e-9 is drawn at the foot.",
     );
     figure.size = Size::Wide;
     figure.table = Some(table);

@@ -170,8 +170,8 @@ pub(super) fn show_fleet(fleet: &Fleet, out: &mut dyn Write) -> std::io::Result<
     writeln!(
         out,
         "Short: the bank holds less than a dump needs at worst. Data is lost if the power then fails at such a moment.\n\
-         Buffer held: the largest that all drives but one in 10,000 can dump, for firmware that measures its bank;\n\
-         none: such firmware must write through.\n\
+         Buffer held: the largest that all drives but one in 10,000 can dump, for firmware that measures its bank. With 0 B\n\
+         it must write through; none: the mapping table alone takes more, so it must protect less of it.\n\
          Spread: each part's tolerance is three deviations; ageing deviates by a quarter of its mean, alike for all\n\
          parts of a drive (assumptions)."
     )

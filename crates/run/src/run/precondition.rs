@@ -24,7 +24,7 @@ const FILL_BYTES: u64 = 256 << 10;
 const BATCH: u32 = 4096;
 /// Requests in a row that may write nothing before a workload counts as one that never writes.
 const PATIENCE: u64 = 1 << 22;
-/// Reads of a trace for each mapping unit that it writes: beyond this, settling takes hours.
+/// Reads of a trace for each mapping unit that it writes: beyond this it hardly ages a drive.
 const MOST_READS: u64 = 1_000;
 
 /// The results of preconditioning beside the drive's state.
@@ -325,7 +325,7 @@ fn replay<P: Payload>(
     let units = traffic.bytes_written.div_ceil(u64::from(feeder.ssd.geometry().unit_bytes()));
     if traffic.reads.count() > MOST_READS * units {
         let problem = format!(
-            "a pass over the trace writes {units} mapping units between {} reads, and settling takes too many; use \"uniform\"",
+            "a pass over the trace writes {units} mapping units between {} reads, too few to age a drive; use \"uniform\"",
             traffic.reads.count()
         );
         return Err(RunError::config("precondition.distribution", problem));

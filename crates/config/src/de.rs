@@ -112,12 +112,12 @@ fn plain(found: Unexpected<'_>) -> String {
 /// A node on its way into a type, and the dotted key that led there.
 pub(super) struct Reader<'a> {
     pub node: &'a Node,
-    pub path: String,
+    pub path: &'a str,
 }
 
 /// Reads a whole tree.
 pub(super) fn read<T: de::DeserializeOwned>(node: &Node) -> Result<T, Error> {
-    let reader = Reader { node, path: String::new() };
+    let reader = Reader { node, path: "" };
     T::deserialize(reader).map_err(|error| error.placed("", node))
 }
 
@@ -132,10 +132,10 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
             Value::Float(number) => visitor.visit_f64(*number),
             Value::Bool(value) => visitor.visit_bool(*value),
             Value::Array(items) => {
-                visitor.visit_seq(Items { items: items.iter().enumerate(), path: &self.path })
+                visitor.visit_seq(Items { items: items.iter().enumerate(), path: self.path })
             }
             Value::Table(table) => {
-                visitor.visit_map(Entries { rest: table.iter(), next: None, path: &self.path })
+                visitor.visit_map(Entries { rest: table.iter(), next: None, path: self.path })
             }
         }
     }
@@ -164,7 +164,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
                 visitor.visit_enum(de::value::MapAccessDeserializer::new(Entries {
                     rest: table.iter(),
                     next: None,
-                    path: &self.path,
+                    path: self.path,
                 }))
             }
             _ => self.deserialize_any(visitor),
@@ -193,8 +193,8 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
             return Ok(None);
         };
         let path = join(self.path, &index.to_string());
-        let reader = Reader { node, path: path.clone() };
-        seed.deserialize(reader).map(Some).map_err(|error| error.placed(&path, node))
+        let read = seed.deserialize(Reader { node, path: &path });
+        read.map(Some).map_err(|error| error.placed(&path, node))
     }
 }
 
@@ -225,7 +225,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let (key, entry) = self.next.take().expect("serde asks for a key first");
         let path = join(self.path, key);
-        let reader = Reader { node: &entry.node, path: path.clone() };
+        let reader = Reader { node: &entry.node, path: &path };
         seed.deserialize(reader).map_err(|error| error.placed(&path, &entry.node))
     }
 }

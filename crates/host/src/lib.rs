@@ -18,6 +18,8 @@ mod mock;
 pub mod page_cache;
 mod powered;
 mod set;
+#[cfg(debug_assertions)]
+mod shared;
 pub mod stack;
 pub mod zoned_block;
 

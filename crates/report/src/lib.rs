@@ -47,6 +47,6 @@ pub use metrics::{
 pub use page::{
     Assets, FIGURE_SCRIPT, FigureData, MACROS, PACKED_VEGA, chart_data, render, render_to,
 };
-pub use read::read_records;
+pub use read::{read_record, read_records};
 pub use replicates::{Estimate, Replicates, replicates};
 pub use timeline::{TIMELINE_MARK, described, slow_command, timeline_page, timeline_trace};

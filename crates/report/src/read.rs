@@ -30,6 +30,14 @@ pub fn read_records(json: &str) -> Result<Vec<RunRecord>, ReportError> {
     numbered.map(|(i, run)| record(&format!("{prefix}{} of the file", i + 1), run)).collect()
 }
 
+/// Reads the one run record that `json` is.
+///
+/// # Errors
+/// As [`read_records`].
+pub fn read_record(json: &str) -> Result<RunRecord, ReportError> {
+    record("the file", serde_json::from_str(json).map_err(ReportError::NotJson)?)
+}
+
 /// One record, its version checked.
 fn record(place: &str, value: Value) -> Result<RunRecord, ReportError> {
     let Value::Object(object) = &value else {

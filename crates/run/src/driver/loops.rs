@@ -8,9 +8,12 @@ use leyden_workload::Request;
 /// The most requests that are kept for the next loop: 24 MiB.
 const MOST_KEPT: usize = 1 << 20;
 
+/// What opens a trace. It is called once a loop, so that no code is compiled for each of its callers.
+pub(super) type Open<'o, I, E> = &'o mut dyn FnMut() -> Result<I, E>;
+
 /// Opens a trace and yields its next request. Requests are as the trace has them.
-pub(super) struct Loops<I, F> {
-    open: F,
+pub(super) struct Loops<'o, I, E> {
+    open: Open<'o, I, E>,
     left: u32,
     pass: Pass<I>,
     /// The requests of the first loop so far; `None` if they need not be known again, or are too many.
@@ -37,16 +40,15 @@ pub(super) enum Step<E> {
     End,
 }
 
-impl<I, F> Loops<I, F> {
-    pub(super) fn new(open: F, loops: u32) -> Self {
+impl<'o, I, E> Loops<'o, I, E> {
+    pub(super) fn new(open: Open<'o, I, E>, loops: u32) -> Self {
         let kept = (loops > 1).then(Vec::new);
         Self { open, left: loops, pass: Pass::Ended, kept }
     }
 }
 
-impl<I, F, E> Loops<I, F>
+impl<I, E> Loops<'_, I, E>
 where
-    F: FnMut() -> Result<I, E>,
     I: Iterator<Item = Result<Request, E>>,
 {
     #[inline]
@@ -110,11 +112,11 @@ mod tests {
     /// The requests of a looped trace, by LBA, and how often it was opened.
     fn replayed(requests: u64, loops: u32) -> (Vec<u64>, u32) {
         let mut opened = 0;
-        let open = || -> Result<_, String> {
+        let mut open = || -> Result<_, String> {
             opened += 1;
             Ok((0..requests).map(|lba| Ok(request(lba))))
         };
-        let mut replay = Loops::new(open, loops);
+        let mut replay = Loops::new(&mut open, loops);
         let mut seen = Vec::new();
         loop {
             match replay.next() {
@@ -146,12 +148,12 @@ mod tests {
 
     #[test]
     fn an_error_ends_it_where_it_is() {
-        let open = || Ok([Ok(request(1)), Err("torn")].into_iter());
-        let mut replay = Loops::new(open, 2);
+        let mut open = || Ok([Ok(request(1)), Err("torn")].into_iter());
+        let mut replay = Loops::new(&mut open, 2);
         assert!(matches!(replay.next(), Step::Begun));
         assert!(matches!(replay.next(), Step::Request(_)));
         assert!(matches!(replay.next(), Step::Broken("torn")));
-        let open = || Err::<std::iter::Empty<Result<Request, &str>>, _>("not there");
-        assert!(matches!(Loops::new(open, 1).next(), Step::NotOpened("not there")));
+        let mut open = || Err::<std::iter::Empty<Result<Request, &str>>, _>("not there");
+        assert!(matches!(Loops::new(&mut open, 1).next(), Step::NotOpened("not there")));
     }
 }

@@ -172,7 +172,7 @@ where
 /// If `replay` asks for a queue depth, speed or bound of zero.
 pub fn replay<P, D, I, E>(
     device: &mut D,
-    open: impl FnMut() -> Result<I, E>,
+    mut open: impl FnMut() -> Result<I, E>,
     replay: &Replay,
     content: &mut dyn Content<P>,
     watch: &mut dyn Watch<P, D>,
@@ -184,19 +184,8 @@ where
     I: Iterator<Item = Result<Request, E>>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    let trace = replay::Trace::new(open, replay, device.capacity_sectors());
-    let expected = options.expected_requests;
-    match replay.pace {
-        Pace::QueueDepth(queue_depth) => {
-            let source = replay::ByDepth::new(trace, queue_depth, replay.barriers, expected);
-            run_trace(device, source, replay.zones, content, watch, options)
-        }
-        Pace::Timestamps { speed, max_outstanding } => {
-            let start = options.start;
-            let source = replay::ByTime::new(trace, speed, max_outstanding, start, expected);
-            run_trace(device, source, replay.zones, content, watch, options)
-        }
-    }
+    let mut source = replay::source(&mut open, replay, device.capacity_sectors(), &options);
+    pump(device, content, &mut *source, watch, options)
 }
 
 /// As [`replay()`], in a copy of the loop for these types alone. For drives without zones.
@@ -205,7 +194,7 @@ where
 /// As [`replay()`].
 pub fn replay_inlined<P, D, C, I, E>(
     device: &mut D,
-    open: impl FnMut() -> Result<I, E>,
+    mut open: impl FnMut() -> Result<I, E>,
     replay: &Replay,
     content: &mut C,
     watch: &mut dyn Watch<P, D>,
@@ -218,7 +207,7 @@ where
     I: Iterator<Item = Result<Request, E>>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    let trace = replay::Trace::new(open, replay, device.capacity_sectors());
+    let trace = replay::Trace::new(&mut open, replay, device.capacity_sectors());
     let expected = options.expected_requests;
     match replay.pace {
         Pace::QueueDepth(queue_depth) => {
@@ -229,23 +218,6 @@ where
             let start = options.start;
             let source = &mut replay::ByTime::new(trace, speed, max_outstanding, start, expected);
             pump::Pump::new(device, content, source, watch, options).run()
-        }
-    }
-}
-
-fn run_trace<P: Payload, D: BlockDevice<P>>(
-    device: &mut D,
-    mut source: impl pump::Source,
-    zones: Option<OnZones>,
-    content: &mut dyn Content<P>,
-    watch: &mut dyn Watch<P, D>,
-    options: Options<'_>,
-) -> Result<Measured, DriveError> {
-    match zones {
-        None => pump(device, content, &mut source, watch, options),
-        Some(zones) => {
-            let mut source = zone_order::ZoneOrder::new(source, zones);
-            pump(device, content, &mut source, watch, options)
         }
     }
 }

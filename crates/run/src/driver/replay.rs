@@ -8,14 +8,15 @@ use leyden_device::{Lba, Op};
 use leyden_sim::{Ratio, Span, Time};
 use leyden_workload::{ClassNames, Request};
 
-use super::loops::{Loops, Step};
+use super::loops::{Loops, Open, Step};
 use super::pump::{Next, Source};
 use super::tenants::Names;
-use super::{BeyondEnd, DriveError, Replay};
+use super::zone_order::ZoneOrder;
+use super::{BeyondEnd, DriveError, OnZones, Options, Pace, Replay};
 
-/// A trace's requests, over all loops, made to fit the device. Generic over what opens it.
-pub(super) struct Trace<I, F> {
-    loops: Loops<I, F>,
+/// A trace's requests, over all loops, made to fit the device.
+pub(super) struct Trace<'o, I, E> {
+    loops: Loops<'o, I, E>,
     beyond_end: BeyondEnd,
     capacity_sectors: u64,
     classes: ClassNames,
@@ -30,8 +31,8 @@ pub(super) struct Trace<I, F> {
     backwards: u64,
 }
 
-impl<I, F> Trace<I, F> {
-    pub(super) fn new(open: F, replay: &Replay, capacity_sectors: u64) -> Self {
+impl<'o, I, E> Trace<'o, I, E> {
+    pub(super) fn new(open: Open<'o, I, E>, replay: &Replay, capacity_sectors: u64) -> Self {
         Self {
             loops: Loops::new(open, replay.loops),
             beyond_end: replay.beyond_end,
@@ -138,9 +139,8 @@ impl<I, F> Trace<I, F> {
     }
 }
 
-impl<I, F, E> Trace<I, F>
+impl<I, E> Trace<'_, I, E>
 where
-    F: FnMut() -> Result<I, E>,
     I: Iterator<Item = Result<Request, E>>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
@@ -178,9 +178,42 @@ where
     }
 }
 
+/// The source of a trace's requests: paced as `replay` says, and in the order of its zones if it has any. `open` yields
+/// them from the beginning.
+pub(super) fn source<'o, I, E>(
+    open: Open<'o, I, E>,
+    replay: &Replay,
+    capacity_sectors: u64,
+    options: &Options<'_>,
+) -> Box<dyn Source + 'o>
+where
+    I: Iterator<Item = Result<Request, E>> + 'o,
+    E: Into<Box<dyn Error + Send + Sync>> + 'o,
+{
+    let trace = Trace::new(open, replay, capacity_sectors);
+    let expected = options.expected_requests;
+    match replay.pace {
+        Pace::QueueDepth(queue_depth) => {
+            ordered(ByDepth::new(trace, queue_depth, replay.barriers, expected), replay.zones)
+        }
+        Pace::Timestamps { speed, max_outstanding } => {
+            let start = options.start;
+            let source = ByTime::new(trace, speed, max_outstanding, start, expected);
+            ordered(source, replay.zones)
+        }
+    }
+}
+
+fn ordered<'o>(source: impl Source + 'o, zones: Option<OnZones>) -> Box<dyn Source + 'o> {
+    match zones {
+        None => Box::new(source),
+        Some(zones) => Box::new(ZoneOrder::new(source, zones)),
+    }
+}
+
 /// Keeps a number of requests outstanding, whatever the timestamps say.
-pub(super) struct ByDepth<I, F> {
-    trace: Trace<I, F>,
+pub(super) struct ByDepth<'o, I, E> {
+    trace: Trace<'o, I, E>,
     queue_depth: u32,
     room: u32,
     barriers: bool,
@@ -192,9 +225,9 @@ pub(super) struct ByDepth<I, F> {
     expected: Option<u64>,
 }
 
-impl<I, F> ByDepth<I, F> {
+impl<'o, I, E> ByDepth<'o, I, E> {
     pub(super) fn new(
-        trace: Trace<I, F>,
+        trace: Trace<'o, I, E>,
         queue_depth: u32,
         barriers: bool,
         expected: Option<u64>,
@@ -205,9 +238,8 @@ impl<I, F> ByDepth<I, F> {
     }
 }
 
-impl<I, F, E> Source for ByDepth<I, F>
+impl<I, E> Source for ByDepth<'_, I, E>
 where
-    F: FnMut() -> Result<I, E>,
     I: Iterator<Item = Result<Request, E>>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
@@ -270,8 +302,8 @@ where
 }
 
 /// Submits requests when the trace says, as long as not too many are outstanding.
-pub(super) struct ByTime<I, F> {
-    trace: Trace<I, F>,
+pub(super) struct ByTime<'o, I, E> {
+    trace: Trace<'o, I, E>,
     start: Time,
     speed: Ratio,
     room: u32,
@@ -288,9 +320,9 @@ pub(super) struct ByTime<I, F> {
     expected: Option<u64>,
 }
 
-impl<I, F> ByTime<I, F> {
+impl<'o, I, E> ByTime<'o, I, E> {
     pub(super) fn new(
-        trace: Trace<I, F>,
+        trace: Trace<'o, I, E>,
         speed: Ratio,
         max_outstanding: u32,
         start: Time,
@@ -325,9 +357,8 @@ impl<I, F> ByTime<I, F> {
     }
 }
 
-impl<I, F, E> Source for ByTime<I, F>
+impl<I, E> Source for ByTime<'_, I, E>
 where
-    F: FnMut() -> Result<I, E>,
     I: Iterator<Item = Result<Request, E>>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {

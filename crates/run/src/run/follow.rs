@@ -180,7 +180,7 @@ impl<P: Payload> Visible for ZnsSsd<P> {
 }
 
 /// Looks at a drive while a window of its run goes on.
-pub(super) struct Follower {
+struct Follower {
     start: Time,
     window: Window,
     next: Time,
@@ -192,7 +192,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(start: Time, window: Window) -> Self {
+    fn new(start: Time, window: Window) -> Self {
         Self {
             start,
             window,
@@ -207,7 +207,7 @@ impl Follower {
         time.since(self.start)
     }
 
-    pub(super) fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
+    fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
         let command = FollowedCommand {
             op: request.op,
             lba: request.lba.0,
@@ -219,7 +219,7 @@ impl Follower {
         self.open.insert(slot, command);
     }
 
-    pub(super) fn gone(&mut self, time: Time, slot: u32) {
+    fn gone(&mut self, time: Time, slot: u32) {
         let ended = self.since(time);
         let Some(command) = self.open.remove(&slot) else { return };
         if ended >= self.window.from && command.arrived <= self.window.until {
@@ -227,13 +227,8 @@ impl Follower {
         }
     }
 
-    /// When to look next.
-    pub(super) const fn next(&self) -> Time {
-        self.next
-    }
-
     /// Takes what `drive` does at `time`.
-    pub(super) fn look(&mut self, time: Time, drive: &impl Visible) {
+    fn look(&mut self, time: Time, drive: &impl Visible) {
         let now = self.since(time);
         self.timeline.levels.push(Levels { at: now, ..drive.levels() });
         let mut seen = BTreeMap::new();
@@ -269,7 +264,7 @@ impl Follower {
         self.next = if self.since(next) > self.window.until { Time::MAX } else { next };
     }
 
-    pub(super) fn finish(mut self) -> Timeline {
+    fn finish(mut self) -> Timeline {
         let (window, open) = (self.window, std::mem::take(&mut self.open));
         let open = open.into_values().filter(|command| command.arrived <= window.until);
         self.timeline.commands.extend(open);
@@ -277,6 +272,46 @@ impl Follower {
         self.timeline.operations.extend(std::mem::take(&mut self.doing).into_values());
         self.timeline.operations.sort_by_key(|it| (it.begin(), it.die));
         self.timeline
+    }
+}
+
+/// The follower of a run, if it is followed.
+pub(super) struct Following(Option<Follower>);
+
+impl Following {
+    /// Follows `window` of a run that begins at `start`.
+    pub(super) fn new(start: Time, window: Option<Window>) -> Self {
+        Self(window.map(|window| Follower::new(start, window)))
+    }
+
+    pub(super) const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(super) fn next_moment(&self) -> Time {
+        self.0.as_ref().map_or(Time::MAX, |follower| follower.next)
+    }
+
+    pub(super) fn look_if_due(&mut self, now: Time, drive: &impl Visible) {
+        if let Some(follower) = self.0.as_mut().filter(|follower| now >= follower.next) {
+            follower.look(now, drive);
+        }
+    }
+
+    pub(super) fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
+        if let Some(follower) = &mut self.0 {
+            follower.submitted(now, slot, arrived, request);
+        }
+    }
+
+    pub(super) fn gone(&mut self, time: Time, slot: u32) {
+        if let Some(follower) = &mut self.0 {
+            follower.gone(time, slot);
+        }
+    }
+
+    pub(super) fn finish(self) -> Option<Timeline> {
+        self.0.map(Follower::finish)
     }
 }
 

@@ -44,10 +44,11 @@ pub use aged::key as drive_key;
 pub use cache::{CacheUse, DriveCache};
 pub use facts::{check_inputs, check_same_inputs, inputs, of_file as checksum};
 pub use follow::{Follow, Followed, Wanted, follow};
-use follow::{Follower, Window};
+use follow::{Following, Window};
 pub use many::{Plan, run_all, run_each};
 pub(crate) use many::{Watch, each, needs_bytes};
 use precondition::Past;
+use repeated::Round;
 use snapshot::{Found, Kept};
 
 /// Why a run yielded nothing.
@@ -186,10 +187,9 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// A follower for the window of a run that begins at `start`; only the last run is followed.
-    fn follower(&self, is_last: bool, start: Time) -> Option<Follower> {
-        let window = self.window.filter(|_| is_last)?;
-        Some(Follower::new(start, window))
+    /// Follows the window of a run that begins at `start`; only the last run is followed.
+    fn following(&self, round: Round<'_>, start: Time) -> Following {
+        Following::new(start, self.window.filter(|_| round.is_last()))
     }
 }
 

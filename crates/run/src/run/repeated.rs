@@ -12,16 +12,20 @@ pub(super) struct Round<'s> {
     pub(super) number: u32,
 }
 
-impl Round<'_> {
-    pub(super) fn seed(self) -> u64 {
-        seed_of(self.scenario, self.number)
+impl<'s> Round<'s> {
+    pub(super) const fn first(scenario: &'s Scenario) -> Self {
+        Self { scenario, number: 0 }
     }
-}
 
-/// The seed of the jobs of run `number`, counted from 0. A trace is the same each time; random jobs
-/// continue with other numbers.
-pub(super) fn seed_of(scenario: &Scenario, number: u32) -> u64 {
-    scenario.seed ^ u64::from(number).rotate_left(32)
+    /// Whether it is the one that is measured.
+    pub(super) const fn is_last(self) -> bool {
+        self.number + 1 == self.scenario.run.repeat.get()
+    }
+
+    /// The seed of its jobs. A trace is the same each time; random jobs continue with other numbers.
+    pub(super) fn seed(self) -> u64 {
+        self.scenario.seed ^ u64::from(self.number).rotate_left(32)
+    }
 }
 
 /// The results of one run that are compared between repetitions.

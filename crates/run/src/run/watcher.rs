@@ -9,7 +9,7 @@ use leyden_sim::{Counted, Span, Time};
 
 use leyden_workload::Request;
 
-use super::follow::Follower;
+use super::follow::Following;
 use super::outage::Outages;
 use crate::driver::{Measured, Outage, Watch};
 use leyden_record as record;
@@ -33,7 +33,7 @@ struct Look {
 pub(super) struct Watcher<'a> {
     pub(super) outages: Outages<'a>,
     /// Follows what goes on, if that is asked for.
-    pub(super) follower: Option<Follower>,
+    pub(super) following: Following,
     /// When zombies and dirty data are counted next; never, on a bare drive.
     next: Time,
     interval: Span,
@@ -47,13 +47,13 @@ impl<'a> Watcher<'a> {
     pub(super) fn new<P: Payload>(
         stack: &impl Powered<P, Drive = Ssd<P>>,
         outages: Outages<'a>,
-        follower: Option<Follower>,
+        following: Following,
     ) -> Self {
         let drive = stack.drive();
         let before = stack.layers();
         Self {
             outages,
-            follower,
+            following,
             next: if before.hints.is_some() { drive.now() + FIRST_INTERVAL } else { Time::MAX },
             interval: FIRST_INTERVAL,
             looks: Vec::new(),
@@ -173,8 +173,7 @@ impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
     }
 
     fn next_moment(&self) -> Time {
-        let followed = self.follower.as_ref().map_or(Time::MAX, Follower::next);
-        self.outages.next_moment().min(self.next).min(followed)
+        self.outages.next_moment().min(self.next).min(self.following.next_moment())
     }
 
     fn look(&mut self, now: Time, stack: &S) {
@@ -184,25 +183,19 @@ impl<P: Payload, S: Powered<P, Drive = Ssd<P>>> Watch<P, S> for Watcher<'_> {
         if now >= self.next {
             self.count_zombies(stack);
         }
-        if let Some(follower) = self.follower.as_mut().filter(|follower| now >= follower.next()) {
-            follower.look(now, stack.drive());
-        }
+        self.following.look_if_due(now, stack.drive());
     }
 
     fn follows_commands(&self) -> bool {
-        self.follower.is_some()
+        self.following.is_on()
     }
 
     fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
-        if let Some(follower) = &mut self.follower {
-            follower.submitted(now, slot, arrived, request);
-        }
+        self.following.submitted(now, slot, arrived, request);
     }
 
     fn gone(&mut self, time: Time, slot: u32) {
-        if let Some(follower) = &mut self.follower {
-            follower.gone(time, slot);
-        }
+        self.following.gone(time, slot);
     }
 
     fn next_cut(&self) -> Time {

@@ -14,7 +14,6 @@ use leyden_sim::Time;
 
 use super::{Bounds, Hooks, Outages, Outcome, Prepared, RunError, Subject, conduct};
 use crate::driver::{self, Content, Measured, Options, Promises, Settler, Unchecked, Verifier};
-use crate::run::follow::Follower;
 use crate::run::power::Sampler;
 use crate::run::precondition::Past;
 use crate::run::recorded::{self, FinalState};
@@ -85,8 +84,7 @@ fn run_with<P: Payload, C: Content<P> + 'static>(
     if scenario.host.is_bare() {
         let Prepared { subject: ssd, past, wall_s } = prepared;
         let content = content(ssd.capacity_sectors(), Promises::of(ssd.region()));
-        let subject =
-            Conventional { scenario, stack: ssd, work: Inlined(content), payload: PhantomData };
+        let subject = Conventional::new(scenario, ssd, Inlined(content), bounds);
         return conduct(Prepared { subject, past, wall_s }, scenario, hooks, bounds);
     }
     let content = |capacity, promise| Box::new(content(capacity, promise)) as Box<dyn Content<P>>;
@@ -127,7 +125,7 @@ impl<P: Payload> Visitor<P, Ssd<P>> for OnStack<'_, '_, P> {
     fn visit<S: Powered<P, Drive = Ssd<P>>>(self, stack: S) -> Self::Output {
         let Self { scenario, hooks, bounds, content, past, wall_s } = self;
         let content = content(stack.capacity_sectors(), Promises::of(stack.region()));
-        let subject = Conventional { scenario, stack, work: Called(content), payload: PhantomData };
+        let subject = Conventional::new(scenario, stack, Called(content), bounds);
         conduct(Prepared { subject, past, wall_s }, scenario, hooks, bounds)
     }
 }
@@ -184,17 +182,40 @@ struct Conventional<'s, P, S, W> {
     scenario: &'s Scenario,
     stack: S,
     work: W,
+    watch: Watcher<'s>,
     payload: PhantomData<P>,
 }
 
-impl<'s, P, S, W> Subject for Conventional<'s, P, S, W>
+impl<'s, P, S, W> Conventional<'s, P, S, W>
 where
     P: Payload,
     S: Powered<P, Drive = Ssd<P>>,
     W: Play<P, S>,
 {
-    type Watch = Watcher<'s>;
+    fn new(scenario: &'s Scenario, stack: S, work: W, bounds: &Bounds<'_>) -> Box<Self> {
+        let watch = watch(&stack, Round::first(scenario), bounds);
+        Box::new(Self { scenario, stack, work, watch, payload: PhantomData })
+    }
+}
 
+/// A watch for one run.
+fn watch<'s, P: Payload, S: Powered<P, Drive = Ssd<P>>>(
+    stack: &S,
+    round: Round<'s>,
+    bounds: &Bounds<'_>,
+) -> Watcher<'s> {
+    let scenario = round.scenario;
+    let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
+    let outages = Outages::new(stack.drive().now(), &scenario.run.cut, sampler);
+    Watcher::new(stack, outages, bounds.following(round, stack.now()))
+}
+
+impl<P, S, W> Subject for Conventional<'_, P, S, W>
+where
+    P: Payload,
+    S: Powered<P, Drive = Ssd<P>>,
+    W: Play<P, S>,
+{
     fn now(&self) -> Time {
         self.stack.now()
     }
@@ -205,22 +226,14 @@ where
         Some(Settler::new(self.stack.drive(), tolerance, most).to_the_end())
     }
 
-    fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> Watcher<'s> {
-        let (stack, scenario) = (&self.stack, self.scenario);
-        let sampler = Sampler::new(stack.drive(), scenario.seed, bounds.banks);
-        let outages = Outages::new(stack.drive().now(), &scenario.run.cut, sampler);
-        let follower = bounds.follower(is_last, stack.now());
-        Watcher::new(stack, outages, follower)
+    fn between(&mut self, number: u32, bounds: &Bounds<'_>) -> Result<(), RunError> {
+        self.watch = watch(&self.stack, Round { scenario: self.scenario, number }, bounds);
+        Ok(())
     }
 
-    fn drive(
-        &mut self,
-        number: u32,
-        watch: &mut Watcher<'s>,
-        options: Options<'_>,
-    ) -> Result<Measured, RunError> {
+    fn drive(&mut self, number: u32, options: Options<'_>) -> Result<Measured, RunError> {
         let round = Round { scenario: self.scenario, number };
-        self.work.play(&mut self.stack, round, watch, options)
+        self.work.play(&mut self.stack, round, &mut self.watch, options)
     }
 
     fn make_fail(&mut self, rules: &[FaultRule]) {
@@ -241,45 +254,35 @@ where
         self.stack.check();
     }
 
-    fn cuts_not_made(watch: &Watcher<'s>, measured: &Measured) -> Option<String> {
-        watch.outages.not_made(measured.end)
+    fn cuts_not_made(&self, measured: &Measured) -> Option<String> {
+        self.watch.outages.not_made(measured.end)
     }
 
     fn warnings(&self, measured: &Measured) -> Vec<String> {
         hint_way::idle(self.scenario, measured).into_iter().collect()
     }
 
-    fn describe(
-        &self,
-        watch: &Watcher<'s>,
-        measured: &Measured,
-        warnings: Vec<String>,
-    ) -> RunRecord {
+    fn describe(&self, measured: &Measured, warnings: Vec<String>) -> RunRecord {
         let (scenario, ssd) = (self.scenario, self.stack.drive());
         let is_cached = scenario.host.page_cache.is_some();
         let left = FinalState { is_cached, ..FinalState::drive(ssd, ssd.wear()) };
         let mut record = recorded::begin(scenario, left, measured, warnings);
         record.drive = Some(facts::drive(ssd));
         scenario.device.ftl.gc.victim.name().clone_into(&mut record.gc.policy);
-        record.hints = watch.hints(&self.stack, measured, hint_way::name(scenario));
-        record.cache = watch.cache(&self.stack);
+        record.hints = self.watch.hints(&self.stack, measured, hint_way::name(scenario));
+        record.cache = self.watch.cache(&self.stack);
         record
     }
 
-    fn finish(
-        &mut self,
-        mut watch: Watcher<'s>,
-        measured: &Measured,
-        record: &mut RunRecord,
-    ) -> Option<Timeline> {
-        record.warnings.extend(drift::warning(self.scenario, record));
-        record.warnings.extend(spare::warning(self.scenario, record.gc.collections));
-        let timeline = watch.follower.take().map(Follower::finish);
-        if let Some(config) = &self.scenario.device.power {
+    fn finish(self: Box<Self>, measured: &Measured, record: &mut RunRecord) -> Option<Timeline> {
+        let Self { scenario, mut stack, watch, .. } = *self;
+        record.warnings.extend(drift::warning(scenario, record));
+        record.warnings.extend(spare::warning(scenario, record.gc.collections));
+        if let Some(config) = &scenario.device.power {
             let part = config.bank.part;
-            watch.outages.finish(&mut self.stack, Ssd::stats, measured.end, part, record);
+            watch.outages.finish(&mut stack, Ssd::stats, measured.end, part, record);
         }
-        timeline
+        watch.following.finish()
     }
 }
 

@@ -17,36 +17,23 @@ use leyden_sim::Time;
 
 use super::outage::Outages;
 use super::precondition::Past;
+use super::repeated::Round;
 use super::{Bounds, Hooks, Outcome, Phase, RunError, machine, repeated};
 use crate::driver::{Measured, Options, Settler, Slow};
 
-/// A drive that is ready for its work.
+/// A drive that is ready for its work, with the watch of the run that is made, or was made last.
 pub(super) trait Subject {
-    /// Looks at it while it works.
-    type Watch;
-
     /// Its clock.
     fn now(&self) -> Time;
 
     /// Says when its write amplification has settled, if the ramp waits for that.
     fn settler(&self) -> Option<Settler>;
 
-    /// A watch for one run; `is_last` for the one that is measured.
-    fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> Self::Watch;
-
-    /// Makes it ready for run `number`, which is not the first.
-    fn between(&mut self, number: u32) -> Result<(), RunError> {
-        let _ = number;
-        Ok(())
-    }
+    /// Makes it ready for a run that is not the first.
+    fn between(&mut self, number: u32, bounds: &Bounds<'_>) -> Result<(), RunError>;
 
     /// Gives it the work of run `number`, counted from 0.
-    fn drive(
-        &mut self,
-        number: u32,
-        watch: &mut Self::Watch,
-        options: Options<'_>,
-    ) -> Result<Measured, RunError>;
+    fn drive(&mut self, number: u32, options: Options<'_>) -> Result<Measured, RunError>;
 
     /// Whether its own invariants are to be checked now.
     fn is_check_due(&self) -> bool;
@@ -55,7 +42,7 @@ pub(super) trait Subject {
     fn check(&self);
 
     /// The listed power cuts that were not made, as a warning.
-    fn cuts_not_made(watch: &Self::Watch, measured: &Measured) -> Option<String>;
+    fn cuts_not_made(&self, measured: &Measured) -> Option<String>;
 
     /// Further warnings. `is_whole` if the run was neither interrupted nor limited.
     fn warnings(&self, measured: &Measured) -> Vec<String>;
@@ -71,20 +58,10 @@ pub(super) trait Subject {
     }
 
     /// Everything of the record but the machine's part, power cuts, and what only a last run says.
-    fn describe(
-        &self,
-        watch: &Self::Watch,
-        measured: &Measured,
-        warnings: Vec<String>,
-    ) -> RunRecord;
+    fn describe(&self, measured: &Measured, warnings: Vec<String>) -> RunRecord;
 
     /// Ends the last run: warns of drift, cuts the power if that is due, and hands over what was followed.
-    fn finish(
-        &mut self,
-        watch: Self::Watch,
-        measured: &Measured,
-        record: &mut RunRecord,
-    ) -> Option<Timeline>;
+    fn finish(self: Box<Self>, measured: &Measured, record: &mut RunRecord) -> Option<Timeline>;
 }
 
 /// A subject, and what building it took.
@@ -95,25 +72,25 @@ pub(super) struct Prepared<S> {
 }
 
 /// Runs `scenario` on a subject: the work as often as it says, of which the last is measured.
-pub(super) fn conduct<S: Subject>(
-    prepared: Prepared<S>,
+pub(super) fn conduct(
+    prepared: Prepared<Box<dyn Subject + '_>>,
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
     bounds: &Bounds<'_>,
 ) -> Result<Outcome, RunError> {
     let Prepared { mut subject, past: Past { mut warnings, settling }, wall_s } = prepared;
     warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
-    let (last, mut repetitions) = (scenario.run.repeat.get() - 1, Vec::new());
-    let (watch, measured, took) = loop {
+    let mut repetitions = Vec::new();
+    let (measured, took) = loop {
         let number = repetitions.len() as u32;
+        let is_last = Round { scenario, number }.is_last();
         hooks.progress(Phase::Running, 0.0);
         if number > 0 {
-            subject.between(number)?;
+            subject.between(number, bounds)?;
         }
-        if number == last {
+        if is_last {
             subject.make_fail(&scenario.run.faults);
         }
-        let mut watch = subject.watch(bounds, number == last);
         let mut clocks = machine::Clocks::start();
         let cancel = hooks.cancel;
         let mut progress = |fraction| hooks.progress(Phase::Running, fraction);
@@ -129,17 +106,17 @@ pub(super) fn conduct<S: Subject>(
             expected_requests: None,
             direct: scenario.workload.trace.as_ref().is_some_and(TraceConfig::is_direct),
         };
-        let measured = subject.drive(number, &mut watch, options)?;
+        let measured = subject.drive(number, options)?;
         let took = clocks.stop();
-        if number == last || measured.interrupted {
-            break (watch, measured, took);
+        if is_last || measured.interrupted {
+            break (measured, took);
         }
-        let record = subject.describe(&watch, &measured, Vec::new());
+        let record = subject.describe(&measured, Vec::new());
         repetitions.push(repeated::repetition(&record));
     };
     warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     if !measured.interrupted && bounds.limit.is_none() {
-        warnings.extend(S::cuts_not_made(&watch, &measured));
+        warnings.extend(subject.cuts_not_made(&measured));
     }
     warnings.extend(subject.warnings(&measured));
     let now_ns = subject.now().as_ns();
@@ -149,19 +126,19 @@ pub(super) fn conduct<S: Subject>(
     if is_checked {
         subject.check();
     }
-    let mut record = subject.describe(&watch, &measured, warnings);
+    let mut record = subject.describe(&measured, warnings);
     // Below a cache, one failed write may be what several commands hear of.
     let made = subject.fault_rules().map_or(0, FaultRules::write_faults);
     record.host.write_faults = record.host.write_faults.saturating_sub(made);
     record.steadiness.precondition = settling;
-    if last > 0 {
+    if scenario.run.repeat.get() > 1 {
         repetitions.push(repeated::repetition(&record));
         record.warnings.extend(repeated::warning(&repetitions));
         record.steadiness.repetitions = repetitions;
     }
     record.sim.checked = is_checked;
     record.sim.precondition_wall_s = wall_s;
-    let timeline = subject.finish(watch, &measured, &mut record);
+    let timeline = subject.finish(&measured, &mut record);
     took.fill(&measured, &mut record);
     let slow = |slow: Slow| SlowCommand {
         arrived: slow.arrived.since(measured.run_start),

@@ -16,10 +16,11 @@ use crate::driver::{
     self, Content, Measured, Options, Outage, Settler, Unchecked, Watch, ZonePromise, ZonePromises,
     ZoneProtection,
 };
-use crate::run::follow::Follower;
+use crate::run::follow::Following;
 use crate::run::power::Sampler;
 use crate::run::recorded::{self, FinalState};
-use crate::run::{Phase, check, facts, in_device, machine, prepare, repeated};
+use crate::run::repeated::Round;
+use crate::run::{Phase, check, facts, in_device, machine, prepare};
 
 /// The most moments that a record keeps of the zones.
 const MOST_MOMENTS: usize = 256;
@@ -29,7 +30,7 @@ const MOST_MOMENTS: usize = 256;
 pub(in crate::run) struct ZonedWatch<'a> {
     outages: Outages<'a>,
     /// Follows what goes on, if that is asked for.
-    follower: Option<Follower>,
+    following: Following,
     /// The zones' counters when the run began.
     before: ZonedStats,
     start: Time,
@@ -39,18 +40,14 @@ pub(in crate::run) struct ZonedWatch<'a> {
 }
 
 impl<'a> ZonedWatch<'a> {
-    fn new<P: Payload>(
-        drive: &ZnsSsd<P>,
-        scenario: &'a Scenario,
-        bounds: &Bounds<'_>,
-        is_last: bool,
-    ) -> Self {
+    fn new<P: Payload>(drive: &ZnsSsd<P>, round: Round<'a>, bounds: &Bounds<'_>) -> Self {
+        let scenario = round.scenario;
         let sampler = Sampler::new(drive, scenario.seed, bounds.banks);
         let (start, every) = (drive.now(), Span::from_ms(1));
         let outages = Outages::new(start, &scenario.run.cut, sampler);
         Self {
             outages,
-            follower: bounds.follower(is_last, start),
+            following: bounds.following(round, start),
             before: drive.zoned_stats(),
             start,
             next: start + every,
@@ -95,8 +92,7 @@ impl<P: Payload> Watch<P, ZnsSsd<P>> for ZonedWatch<'_> {
     }
 
     fn next_moment(&self) -> Time {
-        let followed = self.follower.as_ref().map_or(Time::MAX, Follower::next);
-        self.next.min(self.outages.next_moment()).min(followed)
+        self.next.min(self.outages.next_moment()).min(self.following.next_moment())
     }
 
     fn look(&mut self, now: Time, drive: &ZnsSsd<P>) {
@@ -106,25 +102,19 @@ impl<P: Payload> Watch<P, ZnsSsd<P>> for ZonedWatch<'_> {
         if now >= self.next {
             self.take(now, drive);
         }
-        if let Some(follower) = self.follower.as_mut().filter(|follower| now >= follower.next()) {
-            follower.look(now, drive);
-        }
+        self.following.look_if_due(now, drive);
     }
 
     fn follows_commands(&self) -> bool {
-        self.follower.is_some()
+        self.following.is_on()
     }
 
     fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
-        if let Some(follower) = &mut self.follower {
-            follower.submitted(now, slot, arrived, request);
-        }
+        self.following.submitted(now, slot, arrived, request);
     }
 
     fn gone(&mut self, time: Time, slot: u32) {
-        if let Some(follower) = &mut self.follower {
-            follower.gone(time, slot);
-        }
+        self.following.gone(time, slot);
     }
 
     fn next_cut(&self) -> Time {
@@ -193,7 +183,9 @@ pub(in crate::run) fn run_with<P: Payload>(
     let wall_s = preparing.seconds();
     let layout = layout(&drive);
     let work = Work::new(scenario, layout, drive.now(), scenario.seed)?;
-    let subject = OnZonedDrive { scenario, drive, layout, content: content(layout), work };
+    let watch = ZonedWatch::new(&drive, Round::first(scenario), bounds);
+    let content = content(layout);
+    let subject = Box::new(OnZonedDrive { scenario, drive, layout, content, work, watch });
     conduct(Prepared { subject, past, wall_s }, scenario, hooks, bounds)
 }
 
@@ -204,11 +196,10 @@ struct OnZonedDrive<'s, P: Payload> {
     content: Box<dyn Content<P>>,
     /// Of the run that is made, or was made last.
     work: Work<'s>,
+    watch: ZonedWatch<'s>,
 }
 
-impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
-    type Watch = ZonedWatch<'s>;
-
+impl<P: Payload> Subject for OnZonedDrive<'_, P> {
     fn now(&self) -> Time {
         self.drive.now()
     }
@@ -217,35 +208,27 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
         None
     }
 
-    fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> ZonedWatch<'s> {
-        ZonedWatch::new(&self.drive, self.scenario, bounds, is_last)
-    }
-
-    fn drive(
-        &mut self,
-        _: u32,
-        watch: &mut ZonedWatch<'s>,
-        options: Options<'_>,
-    ) -> Result<Measured, RunError> {
+    fn drive(&mut self, _: u32, options: Options<'_>) -> Result<Measured, RunError> {
         let device = &self.scenario.device;
         let protection = ZoneProtection {
             has_region: device.buffer.region != Region::None,
             has_areas: self.layout.area > 0,
         };
         let (drive, content) = (&mut self.drive, &mut *self.content);
-        Ok(self.work.run(drive, protection, content, watch, options)?)
+        Ok(self.work.run(drive, protection, content, &mut self.watch, options)?)
     }
 
     /// The work begins with empty zones: the host resets them, and that is of no run.
-    fn between(&mut self, number: u32) -> Result<(), RunError> {
+    fn between(&mut self, number: u32, bounds: &Bounds<'_>) -> Result<(), RunError> {
         let (drive, content) = (&mut self.drive, &mut *self.content);
         let options = Options { start: drive.now(), ..Options::default() };
         let none = ZoneProtection { has_region: false, has_areas: false };
         let stats = &mut |drive: &ZnsSsd<P>| drive.stats();
         let mut resets = ResetAll::of(drive);
         driver::run_host(drive, &mut resets, none, content, stats, options)?;
-        let seed = repeated::seed_of(self.scenario, number);
-        self.work = Work::new(self.scenario, self.layout, self.drive.now(), seed)?;
+        let round = Round { scenario: self.scenario, number };
+        self.work = Work::new(self.scenario, self.layout, self.drive.now(), round.seed())?;
+        self.watch = ZonedWatch::new(&self.drive, round, bounds);
         Ok(())
     }
 
@@ -266,8 +249,8 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
         self.drive.check();
     }
 
-    fn cuts_not_made(watch: &ZonedWatch<'s>, measured: &Measured) -> Option<String> {
-        watch.outages.not_made(measured.end)
+    fn cuts_not_made(&self, measured: &Measured) -> Option<String> {
+        self.watch.outages.not_made(measured.end)
     }
 
     fn warnings(&self, measured: &Measured) -> Vec<String> {
@@ -275,31 +258,21 @@ impl<'s, P: Payload> Subject for OnZonedDrive<'s, P> {
         refused_of_trace(self.scenario, measured.failed.commands).into_iter().chain(left).collect()
     }
 
-    fn describe(
-        &self,
-        watch: &ZonedWatch<'s>,
-        measured: &Measured,
-        warnings: Vec<String>,
-    ) -> RunRecord {
+    fn describe(&self, measured: &Measured, warnings: Vec<String>) -> RunRecord {
         let left = FinalState::drive(&self.drive, self.drive.wear());
         let mut record = recorded::begin(self.scenario, left, measured, warnings);
         record.drive = Some(facts::drive(&self.drive));
-        record.zones = Some(self.zones(watch, &record.host.tenants));
+        record.zones = Some(self.zones(&record.host.tenants));
         record
     }
 
-    fn finish(
-        &mut self,
-        mut watch: ZonedWatch<'s>,
-        measured: &Measured,
-        record: &mut RunRecord,
-    ) -> Option<Timeline> {
-        let timeline = watch.follower.take().map(Follower::finish);
-        if let Some(config) = &self.scenario.device.power {
-            let (part, outages) = (config.bank.part, watch.outages);
-            outages.finish(&mut self.drive, ZnsSsd::stats, measured.end, part, record);
+    fn finish(self: Box<Self>, measured: &Measured, record: &mut RunRecord) -> Option<Timeline> {
+        let Self { scenario, mut drive, watch, .. } = *self;
+        if let Some(config) = &scenario.device.power {
+            let part = config.bank.part;
+            watch.outages.finish(&mut drive, ZnsSsd::stats, measured.end, part, record);
         }
-        timeline
+        watch.following.finish()
     }
 }
 
@@ -316,8 +289,8 @@ fn refused_of_trace(scenario: &Scenario, refused: u64) -> Option<String> {
 
 impl<P: Payload> OnZonedDrive<'_, P> {
     /// The content of the zones, and the operations on them in the run.
-    fn zones(&self, watch: &ZonedWatch<'_>, tenants: &[Tenant]) -> Zones {
-        let drive = &self.drive;
+    fn zones(&self, tenants: &[Tenant]) -> Zones {
+        let (drive, watch) = (&self.drive, &self.watch);
         let (stats, shape) = (drive.zoned_stats().since(&watch.before), drive.zone_shape());
         let unit = u64::from(drive.geometry().unit_bytes());
         let all = drive.all_zones();

@@ -13,7 +13,7 @@ use leyden_workload::Request;
 use super::conventional::play;
 use super::{Bounds, Hooks, Outcome, Prepared, RunError, Subject, conduct};
 use crate::driver::{Content, Measured, Options, Settler, Unchecked, Verifier, Watch};
-use crate::run::follow::{Follower, Visible};
+use crate::run::follow::{Following, Visible};
 use crate::run::precondition::Past;
 use crate::run::recorded::{self, FinalState, wear};
 use crate::run::repeated::Round;
@@ -60,7 +60,18 @@ impl Counts {
 struct LayerWatch {
     before: Counts,
     /// Follows what goes on, if that is asked for.
-    follower: Option<Follower>,
+    following: Following,
+}
+
+impl LayerWatch {
+    fn new<P: Payload, S: Powered<P, Drive = OnOurs<P>>>(
+        stack: &S,
+        round: Round<'_>,
+        bounds: &Bounds<'_>,
+    ) -> Self {
+        let following = bounds.following(round, stack.now());
+        Self { before: Counts::of(stack.drive()), following }
+    }
 }
 
 impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Watch<P, S> for LayerWatch {
@@ -73,29 +84,23 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Watch<P, S> for LayerWatch {
     }
 
     fn next_moment(&self) -> Time {
-        self.follower.as_ref().map_or(Time::MAX, Follower::next)
+        self.following.next_moment()
     }
 
     fn look(&mut self, now: Time, stack: &S) {
-        if let Some(follower) = &mut self.follower {
-            follower.look(now, stack.drive());
-        }
+        self.following.look_if_due(now, stack.drive());
     }
 
     fn follows_commands(&self) -> bool {
-        self.follower.is_some()
+        self.following.is_on()
     }
 
     fn submitted(&mut self, now: Time, slot: u32, arrived: Time, request: &Request) {
-        if let Some(follower) = &mut self.follower {
-            follower.submitted(now, slot, arrived, request);
-        }
+        self.following.submitted(now, slot, arrived, request);
     }
 
     fn gone(&mut self, time: Time, slot: u32) {
-        if let Some(follower) = &mut self.follower {
-            follower.gone(time, slot);
-        }
+        self.following.gone(time, slot);
     }
 }
 
@@ -232,11 +237,15 @@ fn run_with<P: Payload>(
     let unit = device.zoned().geometry().unit_bytes();
     let content = content(device_sectors(&device));
     match &scenario.host.page_cache {
-        None => conduct(OnLayer::prepared(scenario, device, content), scenario, hooks, bounds),
+        None => {
+            let prepared = OnLayer::prepared(scenario, device, content, bounds);
+            conduct(prepared, scenario, hooks, bounds)
+        }
         Some(config) => {
             let cache = PageCache::new(config, device, unit)
                 .map_err(|error| error.within("page_cache").within("host"))?;
-            conduct(OnLayer::prepared(scenario, cache, content), scenario, hooks, bounds)
+            let prepared = OnLayer::prepared(scenario, cache, content, bounds);
+            conduct(prepared, scenario, hooks, bounds)
         }
     }
 }
@@ -245,18 +254,23 @@ struct OnLayer<'s, P: Payload, S> {
     scenario: &'s Scenario,
     stack: S,
     content: Box<dyn Content<P>>,
+    watch: LayerWatch,
 }
 
-impl<'s, P: Payload, S> OnLayer<'s, P, S> {
-    fn prepared(scenario: &'s Scenario, stack: S, content: Box<dyn Content<P>>) -> Prepared<Self> {
-        let subject = Self { scenario, stack, content };
-        Prepared { subject, past: Past::default(), wall_s: 0.0 }
+impl<'s, P: Payload, S: Powered<P, Drive = OnOurs<P>> + 's> OnLayer<'s, P, S> {
+    fn prepared(
+        scenario: &'s Scenario,
+        stack: S,
+        content: Box<dyn Content<P>>,
+        bounds: &Bounds<'_>,
+    ) -> Prepared<Box<dyn Subject + 's>> {
+        let watch = LayerWatch::new(&stack, Round::first(scenario), bounds);
+        let subject = Self { scenario, stack, content, watch };
+        Prepared { subject: Box::new(subject), past: Past::default(), wall_s: 0.0 }
     }
 }
 
 impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S> {
-    type Watch = LayerWatch;
-
     fn now(&self) -> Time {
         self.stack.now()
     }
@@ -265,19 +279,15 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S>
         None
     }
 
-    fn watch(&self, bounds: &Bounds<'_>, is_last: bool) -> LayerWatch {
-        let follower = bounds.follower(is_last, self.stack.now());
-        LayerWatch { before: Counts::of(self.stack.drive()), follower }
+    fn between(&mut self, number: u32, bounds: &Bounds<'_>) -> Result<(), RunError> {
+        let round = Round { scenario: self.scenario, number };
+        self.watch = LayerWatch::new(&self.stack, round, bounds);
+        Ok(())
     }
 
-    fn drive(
-        &mut self,
-        number: u32,
-        watch: &mut LayerWatch,
-        options: Options<'_>,
-    ) -> Result<Measured, RunError> {
+    fn drive(&mut self, number: u32, options: Options<'_>) -> Result<Measured, RunError> {
         let round = Round { scenario: self.scenario, number };
-        play(&mut self.stack, &mut *self.content, round, watch, options)
+        play(&mut self.stack, &mut *self.content, round, &mut self.watch, options)
     }
 
     fn is_check_due(&self) -> bool {
@@ -291,7 +301,7 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S>
         self.stack.check();
     }
 
-    fn cuts_not_made(_: &LayerWatch, _: &Measured) -> Option<String> {
+    fn cuts_not_made(&self, _: &Measured) -> Option<String> {
         None
     }
 
@@ -299,14 +309,9 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S>
         Vec::new()
     }
 
-    fn describe(
-        &self,
-        watch: &LayerWatch,
-        measured: &Measured,
-        warnings: Vec<String>,
-    ) -> RunRecord {
+    fn describe(&self, measured: &Measured, warnings: Vec<String>) -> RunRecord {
         let (scenario, device) = (self.scenario, self.stack.drive());
-        let counts = Counts::of(device).since(&watch.before);
+        let counts = Counts::of(device).since(&self.watch.before);
         let left = FinalState {
             geometry: *device.zoned().geometry(),
             is_cached: scenario.host.page_cache.is_some(),
@@ -327,13 +332,8 @@ impl<P: Payload, S: Powered<P, Drive = OnOurs<P>>> Subject for OnLayer<'_, P, S>
         record
     }
 
-    fn finish(
-        &mut self,
-        mut watch: LayerWatch,
-        _: &Measured,
-        _: &mut RunRecord,
-    ) -> Option<Timeline> {
-        watch.follower.take().map(Follower::finish)
+    fn finish(self: Box<Self>, _: &Measured, _: &mut RunRecord) -> Option<Timeline> {
+        self.watch.following.finish()
     }
 }
 

@@ -105,8 +105,12 @@ impl<C: Content> Cells<C> {
             *slot = version;
         }
         let (chunk, at) = place(unit);
-        self.want(chunk);
-        if size_of::<C>() > 0 {
+        if size_of::<C>() == 0 {
+            self.want(chunk);
+        } else if let Some(slot) = self.content[chunk].get_mut(at) {
+            *slot = content;
+        } else {
+            self.begin(chunk);
             self.content[chunk][at] = content;
         }
     }

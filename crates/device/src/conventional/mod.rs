@@ -205,13 +205,10 @@ impl<P: Payload> Conventional<P> {
     }
 
     /// A unit that a trim has dropped is as durable as that trim: where only flash keeps trims, a cut brings older data back.
-    #[inline]
+    #[inline(always)]
     fn settle_dropped(&mut self, now: Time, commands: &mut CommandTable<P>) {
-        if self.dropped.is_empty() || self.ftl.has_unsaved_trims() {
-            return;
-        }
-        for id in std::mem::take(&mut self.dropped) {
-            settled_one(now, id, commands);
+        if !self.dropped.is_empty() && !self.ftl.has_unsaved_trims() {
+            settle_all(now, &mut self.dropped, commands);
         }
     }
 
@@ -235,7 +232,7 @@ impl<P: Payload> Conventional<P> {
         }
         match request.op() {
             Op::Read => commands.deliver(now, id),
-            _ => self.queue_write(now, id, commands), // the rest of a unit written in part
+            _ => self.queue_write(now, id, commands.units(id), commands), // the rest of a unit written in part
         }
     }
 
@@ -459,6 +456,13 @@ fn settled_one<P: Payload>(now: Time, id: RequestId, commands: &mut CommandTable
     request.pending -= 1;
     if request.pending == 0 && request.next_unit == units {
         commands.complete(now, id, Status::Success);
+    }
+}
+
+#[cold]
+fn settle_all<P: Payload>(now: Time, waiting: &mut Vec<RequestId>, commands: &mut CommandTable<P>) {
+    for id in waiting.drain(..) {
+        settled_one(now, id, commands);
     }
 }
 

@@ -130,7 +130,7 @@ impl VictimIndex {
 
     /// Notes that `block` has lost a valid unit; its age counts from `changed` now, if that is given. False if it is not
     /// in the index.
-    #[inline]
+    #[inline(always)]
     pub fn lost_unit(&mut self, block: BlockId, changed: Option<Time>) -> bool {
         let Some(die) = self.lists.lost_unit(block, changed) else { return false };
         self.garbage[die.index()] += 1;

@@ -13,13 +13,14 @@
 //! been erased again. A program in a block in which another has failed, in a worn one or in a bad one succeeds and
 //! stores nothing that can be read. Only a dump goes on in a block in which one of its programs has failed.
 
+mod block;
 mod lay;
 mod occasions;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use leyden_sim::{Ratio, Rng, Span, Time};
+use leyden_sim::{BitSet, Ratio, Rng, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{Cells, CellsState};
@@ -27,6 +28,7 @@ use crate::{
     Activity, BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted,
     Kind, Lpn, MetaPage, Occasion, Operation, Outcome, PageKind, Ppa, Ppn,
 };
+use block::Block;
 use occasions::Occasions;
 
 /// Which parts of pages are stored that only recovery reads.
@@ -36,18 +38,6 @@ pub struct Keeps {
     pub meta: bool,
     /// The versions of units: recovery may have to find the newest of them.
     pub versions: bool,
-}
-
-/// The system area's entry for a block, and how far it is written.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Block {
-    /// Pages programmed since the last erase.
-    written_pages: u32,
-    erases: u32,
-    /// `None` of an erased block.
-    used_for: Option<BlockUse>,
-    health: Health,
-    is_poisoned: bool,
 }
 
 /// The flash and its contents. `C` is the content of a mapping unit.
@@ -61,6 +51,8 @@ pub struct Medium<C> {
     /// The drive's own pages.
     pages: BTreeMap<Ppn, MetaPage>,
     blocks: Vec<Block>,
+    /// Blocks that spoil what is programmed into them: looked at for each program, so in a few bytes.
+    spoiling: BitSet,
     bad_blocks: u64,
     /// The last dump that was used up.
     used_dump: u64,
@@ -94,19 +86,34 @@ impl<C: Content> Medium<C> {
             is_poisoned: false,
         };
         let blocks: Vec<_> = (0..geometry.blocks()).map(|_| block(&mut rng)).collect();
-        Self {
+        let mut medium = Self {
             geometry,
             flash: Flash::new(config, geometry, seed),
             keeps,
             seed,
             cells: Cells::new(&geometry, keeps.versions),
             pages: BTreeMap::new(),
-            bad_blocks: blocks.iter().filter(|block| block.health == Health::Bad).count() as u64,
+            bad_blocks: 0,
+            spoiling: BitSet::new(geometry.blocks()),
             blocks,
             used_dump: 0,
             occasions: Occasions::new(&config.faults.occasions),
             endurance_cycles: config.endurance_cycles,
-        }
+        };
+        medium.note_all_blocks();
+        medium
+    }
+
+    /// `block` has changed.
+    fn note(&mut self, block: BlockId) {
+        let spoils = self.blocks[block.index()].spoils(self.endurance_cycles);
+        self.spoiling.set(block.0, spoils);
+    }
+
+    fn note_all_blocks(&mut self) {
+        (0..self.geometry.blocks()).map(BlockId).for_each(|block| self.note(block));
+        let bad = self.blocks.iter().filter(|block| block.health == Health::Bad);
+        self.bad_blocks = bad.count() as u64;
     }
 
     /// The flash's shape.
@@ -234,21 +241,16 @@ impl<C: Content> Medium<C> {
     pub fn is_poisoned(&self, block: BlockId) -> bool {
         self.blocks[block.index()].is_poisoned
     }
-    /// True if what is programmed into `block` cannot be read: a program in it has failed, its erase was broken off, it
-    /// is worn or bad.
+    /// True if what is programmed into `block` cannot be read.
     #[inline]
     fn spoils(&self, block: BlockId) -> bool {
-        self.blocks[block.index()].health != Health::Good || self.is_unfit(block)
+        let spoils = self.spoiling.contains(block.0);
+        debug_assert_eq!(spoils, self.blocks[block.index()].spoils(self.endurance_cycles));
+        spoils
     }
     /// True if nothing can be read of `page` once it is programmed: its block is not as it was made.
     pub fn spoils_page(&self, page: Ppn) -> bool {
         self.spoils(self.geometry.block_of_page(page))
-    }
-    /// The same of a dump, which goes on in a block in which one of its programs has failed.
-    fn is_unfit(&self, block: BlockId) -> bool {
-        let Block { health, erases, is_poisoned, .. } = self.blocks[block.index()];
-        let is_worn = self.endurance_cycles != 0 && erases >= self.endurance_cycles;
-        health == Health::Bad || is_poisoned || is_worn
     }
     /// Erases of `block`.
     pub fn erases(&self, block: BlockId) -> u32 {
@@ -275,6 +277,7 @@ impl<C: Content> Medium<C> {
         let health = &mut self.blocks[block.index()].health;
         self.bad_blocks += u64::from(*health != Health::Bad);
         *health = Health::Bad;
+        self.note(block);
     }
 
     /// Starts a read of `units` units of `page`, for the host or for the drive's own purposes.
@@ -321,7 +324,8 @@ impl<C: Content> Medium<C> {
     pub fn program_dump(&mut self, page: Ppn, units: u32, meta: MetaPage) {
         self.program_untimed(page, units, BlockUse { kind: PageKind::Dump, stream: 0 });
         self.pages.insert(page, self.kept(meta));
-        if self.is_unfit(self.geometry.block_of_page(page)) {
+        let block = self.geometry.block_of_page(page);
+        if self.blocks[block.index()].is_unfit(self.endurance_cycles) {
             self.make_unreadable(page);
         }
     }
@@ -397,6 +401,7 @@ impl<C: Content> Medium<C> {
         let block = self.geometry.block_of_page(page);
         self.blocks[block.index()].health = Health::Failing;
         self.make_unreadable(page);
+        self.note(block);
     }
 
     #[inline(never)]
@@ -409,6 +414,7 @@ impl<C: Content> Medium<C> {
         let erased = &mut self.blocks[block.index()];
         *erased = Block { erases: erased.erases + 1, is_poisoned: false, ..*erased };
         (erased.written_pages, erased.used_for) = (0, None);
+        self.note(block);
     }
 
     fn clear(&mut self, block: BlockId) {
@@ -447,6 +453,7 @@ impl<C: Content> Medium<C> {
                     self.clear(block);
                     let half_erased = &mut self.blocks[block.index()];
                     half_erased.is_poisoned = true;
+                    self.note(block);
                 }
                 _ => {}
             }
@@ -483,8 +490,7 @@ impl<C: Content> Medium<C> {
         if fits {
             self.pages = state.pages.into_owned();
             self.blocks = state.blocks.into_owned();
-            self.bad_blocks =
-                self.blocks.iter().filter(|block| block.health == Health::Bad).count() as u64;
+            self.note_all_blocks();
             self.used_dump = state.used_dump;
             self.flash.set_rng(state.fault_rng);
         }

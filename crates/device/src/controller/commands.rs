@@ -67,6 +67,16 @@ impl<P: Payload> CommandTable<P> {
         self.requests.get(id).units
     }
 
+    /// One of the units that a FUA write waits for is on flash, or trimmed.
+    pub fn unit_settled(&mut self, now: Time, id: RequestId) {
+        let units = self.units(id).count();
+        let request = self.request_mut(id);
+        request.pending -= 1;
+        if request.pending == 0 && request.next_unit == units {
+            self.complete(now, id, Status::Success);
+        }
+    }
+
     /// Sends what a read has read to the host; it ends when that is there.
     #[inline]
     pub fn deliver(&mut self, now: Time, id: RequestId) {

@@ -198,7 +198,7 @@ impl<P: Payload> Conventional<P> {
             if failed {
                 self.dropped.push(request);
             } else {
-                settled_one(now, request, commands);
+                commands.unit_settled(now, request);
             }
         }
         self.settle_dropped(now, commands);
@@ -207,8 +207,15 @@ impl<P: Payload> Conventional<P> {
     /// A unit that a trim has dropped is as durable as that trim: where only flash keeps trims, a cut brings older data back.
     #[inline(always)]
     fn settle_dropped(&mut self, now: Time, commands: &mut CommandTable<P>) {
-        if !self.dropped.is_empty() && !self.ftl.has_unsaved_trims() {
-            settle_all(now, &mut self.dropped, commands);
+        if !self.dropped.is_empty() {
+            self.settle_all_dropped(now, commands);
+        }
+    }
+
+    #[cold]
+    fn settle_all_dropped(&mut self, now: Time, commands: &mut CommandTable<P>) {
+        if !self.ftl.has_unsaved_trims() {
+            self.dropped.drain(..).for_each(|id| commands.unit_settled(now, id));
         }
     }
 
@@ -446,23 +453,6 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
     fn halt(&mut self) {
         self.is_halted = true;
         self.writer.halt();
-    }
-}
-
-/// One of the units a FUA write waits for is on flash, or trimmed.
-fn settled_one<P: Payload>(now: Time, id: RequestId, commands: &mut CommandTable<P>) {
-    let units = commands.units(id).count();
-    let request = commands.request_mut(id);
-    request.pending -= 1;
-    if request.pending == 0 && request.next_unit == units {
-        commands.complete(now, id, Status::Success);
-    }
-}
-
-#[cold]
-fn settle_all<P: Payload>(now: Time, waiting: &mut Vec<RequestId>, commands: &mut CommandTable<P>) {
-    for id in waiting.drain(..) {
-        settled_one(now, id, commands);
     }
 }
 

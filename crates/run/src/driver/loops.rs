@@ -8,7 +8,7 @@ use leyden_workload::Request;
 /// The most requests that are kept for the next loop: 24 MiB.
 const MOST_KEPT: usize = 1 << 20;
 
-/// What opens a trace. It is called once a loop, so that no code is compiled for each of its callers.
+/// The function that opens a trace. It is called once a loop: no code is compiled for each caller.
 pub(super) type Open<'o, I, E> = &'o mut dyn FnMut() -> Result<I, E>;
 
 /// Opens a trace and yields its next request. Requests are as the trace has them.

@@ -1,14 +1,14 @@
-//! The drive behind a caller's handle: in an open image, or served by another process, addressed in bytes.
+//! A caller's handle of a drive: what is asked in bytes is checked here, and passed on to its [`Client`].
 
 use std::path::Path;
 use std::sync::Arc;
 
 use leyden_device::{Lba, PowerLoss, SECTOR_BYTES, Status, ZoneAction};
-use leyden_image::{Done, Drive, WriteFlags, ZoneAsk};
-use leyden_serve::about::{self, DriveStats, Identity, ZoneLine};
-use leyden_serve::{Call, ControlSocket, CutReport, Direct, Pace, Remote, RestoreReport};
-use leyden_sim::Capacitance;
+use leyden_image::{Drive, WriteFlags, ZoneAsk};
+use leyden_serve::about::{DriveStats, Identity, ZoneLine};
+use leyden_serve::{ControlSocket, Direct, Pace, Remote};
 
+use crate::client::{Client, InProcess};
 use crate::statuses::Failure;
 use crate::types::*;
 
@@ -24,19 +24,10 @@ pub(crate) struct Options<'a> {
     pub(crate) has_control: bool,
 }
 
-/// Where the drive is.
-#[derive(Debug)]
-enum Access {
-    /// In this process; the control socket closes first.
-    InProcess(Arc<Direct>, Option<ControlSocket>),
-    /// Where another process serves it.
-    Served(Remote),
-}
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    access: Access,
+    client: Box<dyn Client>,
     identity: Identity,
 }
 
@@ -70,13 +61,10 @@ impl Handle {
         if let Some(loss) = &opened.cut {
             direct.note_cut(loss);
         }
-        let door = options.has_control.then(|| ControlSocket::open(&direct)).transpose();
-        let door = door.map_err(|error| Failure::new(LEYDEN_E_IO, error.to_string()))?;
-        Ok((
-            Self { access: Access::InProcess(direct, door), identity },
-            opened.cut,
-            opened.replayed,
-        ))
+        let control = options.has_control.then(|| ControlSocket::open(&direct)).transpose();
+        let control = control.map_err(|error| Failure::new(LEYDEN_E_IO, error.to_string()))?;
+        let client = Box::new(InProcess::new(direct, control));
+        Ok((Self { client, identity }, opened.cut, opened.replayed))
     }
 
     /// Connects to a drive that is served.
@@ -86,21 +74,16 @@ impl Handle {
         if identity.block_bytes == 0 || (identity.is_zoned && identity.zone_size_bytes == 0) {
             return Err(Failure::new(LEYDEN_E_FOREIGN, "the server describes no drive"));
         }
-        Ok(Self { access: Access::Served(remote), identity })
+        Ok(Self { client: Box::new(remote), identity })
     }
 
     pub(crate) fn close(self) -> Result<(), Failure> {
-        match self.access {
-            Access::InProcess(direct, door) => Ok(alone(direct, door).close()?),
-            Access::Served(_) => Ok(()), // it hangs up
-        }
+        self.client.close()
     }
 
     /// Leaves the image as a killed process would.
     pub(crate) fn abandon(self) {
-        if let Access::InProcess(direct, door) = self.access {
-            drop(alone(direct, door));
-        }
+        self.client.abandon();
     }
 
     /// The sectors of a range of bytes.
@@ -114,13 +97,13 @@ impl Handle {
         Ok((Lba(offset_bytes / SECTOR_BYTES), (length_bytes / SECTOR_BYTES) as u32))
     }
 
-    /// The same of a range that is read or written at once.
-    fn transfer(&self, offset_bytes: u64, length_bytes: usize) -> Result<Lba, Failure> {
+    /// Checks a range that is read or written at once.
+    fn check_transfer(&self, offset_bytes: u64, length_bytes: usize) -> Result<(), Failure> {
         let most = self.identity.transfer_max_bytes;
         if length_bytes as u64 > most {
             return Err(Failure::argument(format!("more than {most} bytes, the most at once")));
         }
-        Ok(self.sectors(offset_bytes, length_bytes as u64)?.0)
+        self.sectors(offset_bytes, length_bytes as u64).map(drop)
     }
 
     fn check_zoned(&self) -> Result<(), Failure> {
@@ -147,12 +130,8 @@ impl Handle {
         let about = |failure: Failure| {
             failure.about(format_args!("read of {length} bytes at {offset_bytes}"))
         };
-        let lba = self.transfer(offset_bytes, length).map_err(about)?;
-        match &self.access {
-            Access::InProcess(direct, _) => direct.read(lba, buffer).map_err(Failure::from),
-            Access::Served(remote) => remote.read(offset_bytes, buffer).map_err(Failure::from),
-        }
-        .map_err(about)
+        self.check_transfer(offset_bytes, length).map_err(about)?;
+        self.client.read(offset_bytes, buffer).map_err(about)
     }
 
     pub(crate) fn write(
@@ -164,16 +143,8 @@ impl Handle {
         let about = |failure: Failure| {
             failure.about(format_args!("write of {} bytes at {offset_bytes}", data.len()))
         };
-        let lba = self.transfer(offset_bytes, data.len()).map_err(about)?;
-        match &self.access {
-            Access::InProcess(direct, _) => {
-                direct.call(Call::Write(lba, data, flags)).map(drop).map_err(Failure::from)
-            }
-            Access::Served(remote) => {
-                remote.write(offset_bytes, data, flags).map_err(Failure::from)
-            }
-        }
-        .map_err(about)
+        self.check_transfer(offset_bytes, data.len()).map_err(about)?;
+        self.client.write(offset_bytes, data, flags).map_err(about)
     }
 
     /// Returns the offset at which the data lies.
@@ -182,37 +153,19 @@ impl Handle {
             failure.about(format_args!("append of {} bytes to zone {zone}", data.len()))
         };
         let start = self.zone(zone).map_err(about)?;
-        let lba = self.transfer(start, data.len()).map_err(about)?;
-        match &self.access {
-            Access::InProcess(direct, _) => {
-                let done = direct.call(Call::Append(lba, data, flags));
-                let Done { appended, .. } = done.map_err(|error| about(error.into()))?;
-                Ok(appended.expect("an append that has ended well").0 * SECTOR_BYTES)
-            }
-            Access::Served(remote) => {
-                remote.append(start, data, flags).map_err(|error| about(error.into()))
-            }
-        }
+        self.check_transfer(start, data.len()).map_err(about)?;
+        self.client.append(start, data, flags).map_err(about)
     }
 
     pub(crate) fn flush(&self) -> Result<(), Failure> {
-        match &self.access {
-            Access::InProcess(direct, _) => {
-                direct.call(Call::Flush).map(drop).map_err(Failure::from)
-            }
-            Access::Served(remote) => remote.flush().map_err(Failure::from),
-        }
-        .map_err(|failure| failure.about("flush"))
+        self.client.flush().map_err(|failure| failure.about("flush"))
     }
 
     pub(crate) fn trim(&self, mut offset_bytes: u64, mut length_bytes: u64) -> Result<(), Failure> {
         while length_bytes > 0 {
             let now = length_bytes.min(TRIM_BYTES);
-            let (lba, sectors) = self.sectors(offset_bytes, now)?;
-            match &self.access {
-                Access::InProcess(direct, _) => drop(direct.call(Call::Trim(lba, sectors))?),
-                Access::Served(remote) => remote.trim(offset_bytes, now)?,
-            }
+            self.sectors(offset_bytes, now)?;
+            self.client.trim(offset_bytes, now)?;
             offset_bytes = offset_bytes.saturating_add(now);
             length_bytes -= now;
         }
@@ -233,14 +186,7 @@ impl Handle {
         };
         let start = self.zone(zone.unwrap_or(0)).map_err(|failure| failure.about(&what))?;
         let ask = ZoneAsk { action, lba: Lba(start / SECTOR_BYTES), all, zrwa };
-        self.change(ask).map_err(|failure| failure.about(&what))
-    }
-
-    fn change(&self, ask: ZoneAsk) -> Result<(), Failure> {
-        match &self.access {
-            Access::InProcess(direct, _) => Ok(direct.call(Call::Zone(ask)).map(drop)?),
-            Access::Served(remote) => Ok(remote.zone(ask.lba.0 * SECTOR_BYTES, ask)?),
-        }
+        self.client.change(ask).map_err(|failure| failure.about(&what))
     }
 
     pub(crate) fn commit(&self, end_bytes: u64) -> Result<(), Failure> {
@@ -250,20 +196,14 @@ impl Handle {
         let last = end_bytes.checked_sub(block_bytes);
         let last = last.ok_or_else(|| about(Status::InvalidField.into()))?;
         let (lba, _) = self.sectors(last, block_bytes).map_err(about)?;
-        self.change(ZoneAsk::new(ZoneAction::FlushZrwa, lba)).map_err(about)
+        self.client.change(ZoneAsk::new(ZoneAction::FlushZrwa, lba)).map_err(about)
     }
 
     /// Describes up to `count` zones from `first` on.
     pub(crate) fn report(&self, first: u32, count: u32) -> Result<Vec<leyden_zone>, Failure> {
         let start = self.zone(first)?;
         let count = count.min(self.identity.zone_count - first);
-        let zones = match &self.access {
-            Access::InProcess(direct, _) => {
-                direct.ask_report(Lba(start / SECTOR_BYTES), count)?;
-                direct.with_drive(|drive| about::zones(drive, first, count))
-            }
-            Access::Served(remote) => remote.zones(start, count)?,
-        };
+        let zones = self.client.zones(first, start, count)?;
         Ok(zones.into_iter().map(zone_of).collect())
     }
 
@@ -312,68 +252,12 @@ impl Handle {
     }
 
     pub(crate) fn stats(&self) -> Result<leyden_stats, Failure> {
-        let stats = match &self.access {
-            Access::InProcess(direct, _) => {
-                let counts = direct.counts();
-                direct.with_drive(|drive| DriveStats::of(drive, counts))?
-            }
-            Access::Served(remote) => remote.stats()?,
-        };
-        Ok(stats_of(&stats))
+        Ok(stats_of(&self.client.stats()?))
     }
 
-    /// Every counter, as JSON.
-    pub(crate) fn stats_json(&self) -> Result<String, Failure> {
-        match &self.access {
-            Access::InProcess(direct, _) => Ok(direct.with_drive(about::all_stats)),
-            Access::Served(remote) => Ok(remote.all_stats()?),
-        }
-    }
-
-    pub(crate) fn mark(&self, text: &[u8]) -> Result<(), Failure> {
-        match &self.access {
-            Access::InProcess(direct, _) => Ok(direct.mark(text)?),
-            Access::Served(remote) => Ok(remote.mark(text)?),
-        }
-    }
-
-    pub(crate) fn cut(&self) -> Result<CutReport, Failure> {
-        match &self.access {
-            Access::InProcess(direct, _) => Ok(direct.cut()?),
-            Access::Served(remote) => Ok(remote.cut()?),
-        }
-    }
-
-    pub(crate) fn restore(&self, capacitance_nf: u64) -> Result<RestoreReport, Failure> {
-        match &self.access {
-            Access::InProcess(direct, _) => {
-                let bank = (capacitance_nf > 0).then(|| Capacitance::from_nf(capacitance_nf));
-                Ok(direct.restore(bank)?)
-            }
-            Access::Served(remote) => Ok(remote.restore(capacitance_nf)?),
-        }
-    }
-
-    /// The last power cut, and what was lost with it, in bytes.
-    pub(crate) fn last_cut(&self) -> Result<CutReport, Failure> {
-        let none = || Failure::new(LEYDEN_E_NOT_FOUND, "there was no power cut yet");
-        match &self.access {
-            Access::InProcess(direct, _) => direct.last_cut().ok_or_else(none),
-            Access::Served(remote) => Ok(remote.last_cut()?),
-        }
-    }
-}
-
-/// The owner of the drive, once the handle is not needed any more.
-fn alone(mut direct: Arc<Direct>, door: Option<ControlSocket>) -> Direct {
-    drop(door);
-    loop {
-        match Arc::try_unwrap(direct) {
-            Ok(direct) => return direct,
-            // A client of the control socket is being answered.
-            Err(shared) => direct = shared,
-        }
-        std::thread::yield_now();
+    /// The drive itself, for what needs no check.
+    pub(crate) fn client(&self) -> &dyn Client {
+        &*self.client
     }
 }
 
@@ -432,6 +316,7 @@ pub(crate) fn in_bytes(ranges: &[(u64, u64)]) -> impl ExactSizeIterator<Item = l
 #[cfg(test)]
 mod tests {
     use leyden_device::{Region, ZoneState};
+    use leyden_serve::about;
 
     use super::*;
 

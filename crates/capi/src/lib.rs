@@ -16,6 +16,7 @@ mod arguments;
 mod border;
 #[expect(clippy::missing_safety_doc, reason = "the header says what a caller has to keep to")]
 pub mod calls;
+mod client;
 mod handle;
 mod statuses;
 #[expect(non_camel_case_types, reason = "they have the names that they have in C")]

@@ -132,8 +132,8 @@ fn may_hold(path: &Path, record: &RunRecord) -> bool {
     match std::fs::metadata(path) {
         Err(error) => error.kind() == io::ErrorKind::NotFound,
         Ok(found) if found.is_file() && found.len() <= MAX_RECORD_BYTES => {
-            let there = std::fs::read_to_string(path).ok();
-            let there = there.and_then(|json| leyden_report::read_record(&json).ok());
+            let there = std::fs::read(path).ok();
+            let there = there.and_then(|json| serde_json::from_slice::<RunRecord>(&json).ok());
             there.is_some_and(|there| there.config == record.config && there.seed == record.seed)
         }
         Ok(_) => false,

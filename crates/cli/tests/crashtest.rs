@@ -505,7 +505,7 @@ fn mounts_elsewhere_can_be_unmounted_while_a_worker_lives() {
     let mut are_free = [false; 2];
     for (at, it) in elsewhere.iter().enumerate() {
         it.unmount();
-        // A worker of another test holds it until it has put its namespace in order; one that keeps it keeps it for good.
+        // Looked at several times: a worker of another test may just have begun. One that keeps it keeps it for good.
         are_free[at] = (0..100).any(|_| {
             let is_free = it.is_free();
             if !is_free {

@@ -61,6 +61,34 @@ fn a_worn_block_and_a_bad_one_keep_nothing() {
     assert_eq!(program(&mut bad), Some(5));
     bad.retire(BlockId(0));
     assert_eq!(program(&mut bad), None);
+    let (mut laid, _) = medium(|config| config.endurance_cycles = 2);
+    laid.lay_erases(BlockId(0), 1);
+    assert_eq!(program(&mut laid), Some(5));
+    laid.lay_erases(BlockId(0), 2);
+    assert_eq!(program(&mut laid), None);
+}
+
+#[test]
+fn a_block_whose_erase_was_broken_off_keeps_nothing_until_it_is_erased() {
+    let (mut medium, _) = medium(|_| ());
+    assert_eq!(program(&mut medium), Some(5));
+    medium.erase(Time::ZERO, BlockId(0));
+    let on_the_way: Vec<_> = medium.on_the_way().map(|it| (it, false)).collect();
+    medium.cut_power(Time::ZERO, &on_the_way);
+    assert_eq!(program(&mut medium), None);
+    erase(&mut medium);
+    assert_eq!(program(&mut medium), Some(5));
+}
+
+#[test]
+fn a_block_that_was_saved_as_unsound_is_so_when_it_is_loaded() {
+    let (mut saved, _) = medium(|_| ());
+    saved.retire(BlockId(0));
+    let bytes = serde_json::to_vec(&saved.state()).unwrap();
+    let (mut loaded, _) = medium(|_| ());
+    assert!(loaded.restore(serde_json::from_slice(&bytes).unwrap()));
+    assert_eq!(loaded.bad_blocks(), 1);
+    assert_eq!(program(&mut loaded), None);
 }
 
 #[test]

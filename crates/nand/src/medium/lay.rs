@@ -25,5 +25,6 @@ impl<C: Content> Medium<C> {
     /// Makes `block` one that was erased `erases` times.
     pub fn lay_erases(&mut self, block: BlockId, erases: u32) {
         self.blocks[block.index()].erases = erases;
+        self.note(block);
     }
 }

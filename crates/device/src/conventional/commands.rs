@@ -22,15 +22,13 @@ impl<P: Payload> Conventional<P> {
     /// A command, with its data if it is a write, is in the controller.
     #[inline]
     pub(super) fn execute(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
-        // Handed on: it would be read again before the processor has stored it.
-        let mut units = Units::NONE;
         if let Some((lba, sectors)) = commands.request(id).action.extent() {
             let status = self.check_extent(lba, sectors);
             if status != Status::Success {
                 commands.complete(now, id, status);
                 return;
             }
-            units = Units::new(lba.0, u64::from(sectors), self.unit_sectors());
+            let units = Units::new(lba.0, u64::from(sectors), self.unit_sectors());
             commands.request_mut(id).units = units;
         }
         if let Some(status) = self.refusal(commands.request(id)) {
@@ -47,13 +45,13 @@ impl<P: Payload> Conventional<P> {
                 commands.complete(now, id, Status::InvalidField);
             }
             Action::Write { kind, hint, .. } => {
-                self.note_write(now, units, kind == DataKind::Log);
+                self.note_write(now, commands.units(id), kind == DataKind::Log);
                 self.on_hint(now, hint);
-                self.write(now, id, units, commands);
+                self.write(now, id, commands);
             }
             Action::Flush { .. } => self.flush(now, id, commands),
             Action::Trim { .. } | Action::WriteZeroes { .. } => {
-                self.note_trim(units);
+                self.note_trim(commands.units(id));
                 self.trim(now, id, commands);
             }
             Action::WritePrepare { .. } => self.write_prepare(now, id, commands),
@@ -133,7 +131,8 @@ impl<P: Payload> Conventional<P> {
 
     /// Brings in the rest of units written in part, then takes the data into the buffer.
     #[inline(always)]
-    fn write(&mut self, now: Time, id: RequestId, units: Units, commands: &mut CommandTable<P>) {
+    fn write(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
+        let units = commands.units(id);
         self.counters.units_written += u64::from(units.count());
         let mut pending = 0;
         for lpn in units.partial() {
@@ -147,22 +146,16 @@ impl<P: Payload> Conventional<P> {
         }
         commands.request_mut(id).pending = pending;
         if pending == 0 {
-            self.queue_write(now, id, units, commands);
+            self.queue_write(now, id, commands);
         }
     }
 
     /// A write has all its data: it is next, or behind those that wait for room.
     #[inline]
-    pub(super) fn queue_write(
-        &mut self,
-        now: Time,
-        id: RequestId,
-        units: Units,
-        commands: &mut CommandTable<P>,
-    ) {
+    pub(super) fn queue_write(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
         commands.request_mut(id).waiting_since = now;
         let pool = self.pool_of(&commands.request(id).action);
-        if !self.waiting[pool.index()].is_empty() || !self.take_in(now, id, units, pool, commands) {
+        if !self.waiting[pool.index()].is_empty() || !self.take_in(now, id, pool, commands) {
             self.waiting[pool.index()].push_back(id);
         }
         if pool == PoolKind::Protected && !self.waiting[PoolKind::Plain.index()].is_empty() {
@@ -193,12 +186,11 @@ impl<P: Payload> Conventional<P> {
         &mut self,
         now: Time,
         id: RequestId,
-        units: Units,
         pool: PoolKind,
         commands: &mut CommandTable<P>,
     ) -> bool {
-        let entry = self.entry(id, units, pool, commands);
-        let Some(Entry { pool, is_group }) = entry else { return false };
+        let units = commands.units(id);
+        let Some(Entry { pool, is_group }) = self.entry(id, pool, commands) else { return false };
         let request = commands.request_mut(id);
         let (data, fua, zeroes) = match &request.action {
             Action::Write { data, fua, .. } => (data, *fua, false),
@@ -253,13 +245,12 @@ impl<P: Payload> Conventional<P> {
     fn entry(
         &mut self,
         id: RequestId,
-        units: Units,
         pool: PoolKind,
         commands: &CommandTable<P>,
     ) -> Option<Entry> {
         let entry = Entry { pool, is_group: false };
         let Some(atomic) = self.atomic else { return Some(entry) };
-        let request = commands.request(id);
+        let (request, units) = (commands.request(id), commands.units(id));
         let Action::Write { lba, sectors, .. } = &request.action else { return Some(entry) };
         let (lba, sectors) = (lba.0, u64::from(*sectors));
         let survives = atomic.survives(lba, sectors);
@@ -294,20 +285,13 @@ impl<P: Payload> Conventional<P> {
     }
 
     /// Lets waiting writes in, as far as there is room.
-    #[inline(always)]
+    #[inline]
     pub(super) fn take_in_waiting(&mut self, now: Time, commands: &mut CommandTable<P>) {
         let grouping = &mut self.writer.grouping;
         (grouping.wants_room, grouping.wants_table) = (false, false);
-        if self.waiting.iter().any(|queue| !queue.is_empty()) {
-            self.take_in_queued(now, commands);
-        }
-    }
-
-    #[inline(never)]
-    fn take_in_queued(&mut self, now: Time, commands: &mut CommandTable<P>) {
         for pool in PoolKind::ALL {
             while let Some(&id) = self.waiting[pool.index()].front() {
-                if !self.take_in(now, id, commands.units(id), pool, commands) {
+                if !self.take_in(now, id, pool, commands) {
                     break;
                 }
                 self.waiting[pool.index()].pop_front();
@@ -389,7 +373,7 @@ impl<P: Payload> Conventional<P> {
         if commands.request(id).op() == Op::Trim {
             commands.complete(now, id, Status::Success);
         } else {
-            self.write(now, id, commands.units(id), commands);
+            self.write(now, id, commands);
         }
         true
     }

@@ -239,7 +239,7 @@ impl<P: Payload> Conventional<P> {
         }
         match request.op() {
             Op::Read => commands.deliver(now, id),
-            _ => self.queue_write(now, id, commands.units(id), commands), // the rest of a unit written in part
+            _ => self.queue_write(now, id, commands), // the rest of a unit written in part
         }
     }
 

@@ -186,7 +186,7 @@ pub unsafe extern "C" fn leyden_get_stats_json(
     needed_bytes: *mut usize,
 ) -> leyden_status {
     let run = |handle: &Handle| {
-        let json = handle.client().stats_json()?;
+        let json = handle.stats_json()?;
         let count = json.len().min(buffer_bytes.saturating_sub(1));
         // SAFETY: the caller's pointers are what the header asks for.
         unsafe {
@@ -211,9 +211,5 @@ pub unsafe extern "C" fn leyden_mark(
     text_bytes: usize,
 ) -> leyden_status {
     // SAFETY: the caller's pointers are what the header asks for.
-    unsafe {
-        border::call_on(drive, |handle| {
-            handle.client().mark(border::bytes(text.cast(), text_bytes)?)
-        })
-    }
+    unsafe { border::call_on(drive, |handle| handle.mark(border::bytes(text.cast(), text_bytes)?)) }
 }

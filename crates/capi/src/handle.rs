@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leyden_device::{Lba, PowerLoss, SECTOR_BYTES, Status, ZoneAction};
 use leyden_image::{Drive, WriteFlags, ZoneAsk};
 use leyden_serve::about::{DriveStats, Identity, ZoneLine};
-use leyden_serve::{ControlSocket, Direct, Pace, Remote};
+use leyden_serve::{ControlSocket, CutReport, Direct, Pace, Remote, RestoreReport};
 
 use crate::client::{Client, InProcess};
 use crate::statuses::Failure;
@@ -255,9 +255,26 @@ impl Handle {
         Ok(stats_of(&self.client.stats()?))
     }
 
-    /// The drive itself, for what needs no check.
-    pub(crate) fn client(&self) -> &dyn Client {
-        &*self.client
+    /// Every counter, as JSON.
+    pub(crate) fn stats_json(&self) -> Result<String, Failure> {
+        self.client.stats_json()
+    }
+
+    pub(crate) fn mark(&self, text: &[u8]) -> Result<(), Failure> {
+        self.client.mark(text)
+    }
+
+    pub(crate) fn cut(&self) -> Result<CutReport, Failure> {
+        self.client.cut()
+    }
+
+    pub(crate) fn restore(&self, capacitance_nf: u64) -> Result<RestoreReport, Failure> {
+        self.client.restore(capacitance_nf)
+    }
+
+    /// The last power cut, and its losses, in bytes.
+    pub(crate) fn last_cut(&self) -> Result<CutReport, Failure> {
+        self.client.last_cut()
     }
 }
 

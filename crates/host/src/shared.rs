@@ -1,7 +1,7 @@
 //! The devices that the crates above this one run, compiled here, once for all of them.
 //!
-//! The compiler shares generic code with crates above below `opt-level = 2` only: elsewhere this would be compiled for
-//! nothing.
+//! Below `opt-level = 2` a crate uses the generic code that the crates under it have compiled. At higher levels it compiles
+//! its own, and this would be compiled for nothing.
 
 use std::hint::black_box;
 

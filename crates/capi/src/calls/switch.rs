@@ -18,7 +18,7 @@ pub unsafe extern "C" fn leyden_cut(
         // SAFETY: the caller's pointers are what the header asks for.
         unsafe {
             border::check_wanted(report)?;
-            let cut = handle.client().cut()?;
+            let cut = handle.cut()?;
             border::put_if_wanted(report, &told(&cut))
         }
     };
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn leyden_restore(
     let run = |handle: &Handle| {
         // SAFETY: the caller's pointers are what the header asks for.
         unsafe { border::check_wanted(report) }?;
-        let recovery = handle.client().restore(capacitance_nf)?;
+        let recovery = handle.restore(capacitance_nf)?;
         let report_of = leyden_restore_report {
             size: 0,
             reserved: 0,
@@ -65,9 +65,7 @@ pub unsafe extern "C" fn leyden_last_cut(
     report: *mut leyden_cut_report,
 ) -> leyden_status {
     // SAFETY: the caller's pointers are what the header asks for.
-    unsafe {
-        border::call_on(drive, |handle| border::put(report, &told(&handle.client().last_cut()?)))
-    }
+    unsafe { border::call_on(drive, |handle| border::put(report, &told(&handle.last_cut()?))) }
 }
 
 /// Ranges that the last power cut has taken although they were promised to be kept: up to `range_count` of them into
@@ -81,7 +79,7 @@ pub unsafe extern "C" fn leyden_lost_ranges(
     total: *mut usize,
 ) -> leyden_status {
     let run = |handle: &Handle| {
-        let cut = handle.client().last_cut()?;
+        let cut = handle.last_cut()?;
         let lost = in_bytes(&cut.lost);
         let count = lost.len();
         // SAFETY: the caller's pointers are what the header asks for.

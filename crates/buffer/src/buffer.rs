@@ -221,7 +221,7 @@ impl<C: Content> WriteBuffer<C> {
         let state = &mut self.state;
         let newest = state.index.get(lpn)?;
         state.index.remove(lpn);
-        let Slot { state: was, pool, older, .. } = state.slots[newest.index()];
+        let Slot { state: was, pool, older, epoch, .. } = state.slots[newest.index()];
         self.make_stale_from(older);
         match was {
             State::Dirty | State::Staged => {
@@ -231,7 +231,7 @@ impl<C: Content> WriteBuffer<C> {
                 } else {
                     self.state.pools.settled(pool, lpn);
                 }
-                self.state.leave(newest);
+                self.state.leave(pool, epoch);
                 self.release(newest);
                 Some(Discarded { slot: newest, staged: was == State::Staged })
             }
@@ -278,8 +278,8 @@ impl<C: Content> WriteBuffer<C> {
         let slot = &mut self.state.slots[id.index()];
         debug_assert_eq!(slot.state, State::Staged, "{id:?}");
         slot.state = if slot.newer == SUPERSEDED { State::Stale } else { State::InFlight };
-        let started = (slot.lpn, slot.content.clone());
-        self.state.leave(id);
+        let (pool, epoch, started) = (slot.pool, slot.epoch, (slot.lpn, slot.content.clone()));
+        self.state.leave(pool, epoch);
         started
     }
 
@@ -421,9 +421,9 @@ impl<C: Content> WriteBuffer<C> {
             older = std::mem::replace(&mut slot.older, NONE);
             match was {
                 State::Dirty => {
-                    let pool = slot.pool;
+                    let (pool, epoch) = (slot.pool, slot.epoch);
                     self.state.pools.remove(pool, id);
-                    self.state.leave(id);
+                    self.state.leave(pool, epoch);
                     self.release(id);
                 }
                 State::Staged => slot.newer = SUPERSEDED, // a page has been put together with it
@@ -435,19 +435,27 @@ impl<C: Content> WriteBuffer<C> {
     /// A slot that was popped or taken is on flash, or need not be any more: it is free.
     #[inline(always)]
     fn settled(&mut self, id: SlotId) {
-        let Slot { lpn, pool, .. } = self.state.slots[id.index()];
+        let slot = &mut self.state.slots[id.index()];
+        slot.state = State::Free;
+        let (lpn, pool, epoch) = (slot.lpn, slot.pool, slot.epoch);
         self.state.pools.settled(pool, lpn);
-        self.release(id);
+        self.freed(id, pool, epoch);
     }
 
-    #[inline(always)]
     fn release(&mut self, id: SlotId) {
         let slot = &mut self.state.slots[id.index()];
         slot.state = State::Free;
-        if slot.pool == PoolKind::Plain {
-            self.state.barrier.settle(slot.epoch);
+        let (pool, epoch) = (slot.pool, slot.epoch);
+        self.freed(id, pool, epoch);
+    }
+
+    /// A slot of `pool` and `epoch` has become free.
+    #[inline(always)]
+    fn freed(&mut self, id: SlotId, pool: PoolKind, epoch: Epoch) {
+        if pool == PoolKind::Plain {
+            self.state.barrier.settle(epoch);
         }
-        self.state.pools.release(slot.pool);
+        self.state.pools.release(pool);
         self.state.free.push(id);
         if self.groups.are_kept() {
             self.groups.leave(id);
@@ -458,8 +466,7 @@ impl<C: Content> WriteBuffer<C> {
 impl<C: Content> BufferState<C> {
     /// A slot's program starts, or it is dropped before that.
     #[inline]
-    fn leave(&mut self, id: SlotId) {
-        let Slot { pool, epoch, .. } = self.slots[id.index()];
+    fn leave(&mut self, pool: PoolKind, epoch: Epoch) {
         self.pools.start(pool);
         if pool == PoolKind::Plain {
             self.barrier.start(epoch);

@@ -112,6 +112,12 @@ impl Units {
         (self.head > 0 && index == 0) || (self.tail > 0 && index + 1 == self.count)
     }
 
+    /// True if no unit is touched only in part.
+    #[inline]
+    pub const fn are_whole(self) -> bool {
+        self.head == 0 && self.tail == 0
+    }
+
     /// The units touched in part: none, one or two.
     #[inline]
     pub fn partial(self) -> impl Iterator<Item = Lpn> {
@@ -181,6 +187,7 @@ mod tests {
                 }
                 let partial = units.partial().any(|lpn| u64::from(lpn.0) == unit);
                 proptest::prop_assert_eq!(partial, (1..8).contains(&inside));
+                proptest::prop_assert_eq!(units.are_whole(), units.partial().count() == 0);
                 let (first, end) = units.whole();
                 let whole = (u64::from(first.0)..u64::from(end.0)).contains(&unit);
                 proptest::prop_assert_eq!(whole, inside == 8);

@@ -233,11 +233,8 @@ impl DumpArea {
                 (PageKind::Journal, Vec::new(), numbered(number, &encode_records(&records)))
             }
         };
-        let first = medium.geometry().first_unit(place).0;
         let count = units.len() as u32;
-        for (unit, (lpn, content)) in (first..).map(Ppa).zip(units) {
-            medium.write_unit(unit, lpn, 0, content);
-        }
+        medium.write_units(medium.geometry().first_unit(place), 0, units.into_iter());
         let meta = MetaPage { kind, number: self.pages, sequence: self.sequence, bytes };
         medium.program_dump(place, count, meta);
         self.pages += 1;

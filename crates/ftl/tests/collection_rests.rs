@@ -49,7 +49,7 @@ fn write(ftl: &mut Ftl<Nothing>, lpns: impl Iterator<Item = u32>) -> bool {
     }
     let units: Vec<_> =
         lpns.map(|lpn| UserUnit { lpn: Lpn(lpn), content: Nothing, source: lpn }).collect();
-    ftl.program(Time::ZERO, DieId(0), StreamId(0), &units);
+    ftl.program(Time::ZERO, DieId(0), StreamId(0), units.into_iter());
     end(ftl);
     true
 }

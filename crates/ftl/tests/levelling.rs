@@ -82,7 +82,7 @@ fn work(levelling: LevelConfig, seed: u64, strays: bool) -> Ftl<Nothing> {
             let units: Vec<_> = (first..first + 4)
                 .map(|lpn| UserUnit { lpn: Lpn(lpn), content: Nothing, source: lpn })
                 .collect();
-            ftl.program(Time::ZERO, DIE, StreamId(0), &units);
+            ftl.program(Time::ZERO, DIE, StreamId(0), units.into_iter());
             end(&mut ftl);
         }
         let moves = ftl.stats().gc.wear_moves;
@@ -162,7 +162,7 @@ fn longest_wait(units: u32, seed: u64) -> Option<u32> {
         }
         let lpn = if written < units { written } else { rng.below(units.into()) as u32 };
         let unit = UserUnit { lpn: Lpn(lpn), content: Nothing, source: lpn };
-        ftl.program(Time::ZERO, DIE, StreamId(0), &[unit]);
+        ftl.program(Time::ZERO, DIE, StreamId(0), std::iter::once(unit));
         end(&mut ftl);
     }
     ftl.check().unwrap();

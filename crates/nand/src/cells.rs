@@ -98,21 +98,45 @@ impl<C: Content> Cells<C> {
         self.content[chunk].get(at).cloned().unwrap_or_default()
     }
 
+    /// Stores `units` of one version, from `first` on.
     #[inline]
-    pub(crate) fn write(&mut self, unit: Ppa, lpn: Lpn, version: u64, content: C) {
-        self.owners[unit.index()] = lpn.0 + 1;
-        if let Some(slot) = self.versions.get_mut(unit.index()) {
-            *slot = version;
-        }
-        let (chunk, at) = place(unit);
-        if size_of::<C>() == 0 {
+    pub(crate) fn write(
+        &mut self,
+        first: Ppa,
+        version: u64,
+        units: impl ExactSizeIterator<Item = (Lpn, C)>,
+    ) {
+        let places = first.index()..first.index() + units.len();
+        for chunk in places.start >> CHUNK_BITS..places.end.div_ceil(CHUNK_UNITS) {
             self.want(chunk);
-        } else if let Some(slot) = self.content[chunk].get_mut(at) {
-            *slot = content;
-        } else {
-            self.begin(chunk);
-            self.content[chunk][at] = content;
         }
+        if !self.versions.is_empty() {
+            self.versions[places.clone()].fill(version);
+        }
+        let mut unit = first;
+        for (owner, (lpn, content)) in self.owners[places].iter_mut().zip(units) {
+            *owner = lpn.0 + 1;
+            if size_of::<C>() > 0 {
+                let (chunk, at) = place(unit);
+                self.content[chunk][at] = content;
+                unit.0 += 1;
+            }
+        }
+    }
+
+    /// Stores in `to` what `from` holds, with its version. Returns whose data it is; `None` if it is none of the host's.
+    #[inline]
+    pub(crate) fn copy(&mut self, from: Ppa, to: Ppa) -> Option<Lpn> {
+        let (chunk, at) = place(to);
+        self.want(chunk);
+        self.owners[to.index()] = self.owners[from.index()];
+        if !self.versions.is_empty() {
+            self.versions[to.index()] = self.versions[from.index()];
+        }
+        if size_of::<C>() > 0 {
+            self.content[chunk][at] = self.content(from);
+        }
+        self.lpn(from)
     }
 
     #[inline]
@@ -129,6 +153,7 @@ impl<C: Content> Cells<C> {
     }
 
     #[cold]
+    #[inline(never)]
     fn begin(&mut self, chunk: usize) {
         self.begun[chunk / 64] |= 1 << (chunk % 64);
         if size_of::<C>() > 0 {
@@ -310,9 +335,15 @@ mod tests {
         match kind {
             0..=2 => {
                 let version = u64::from(number);
-                cells.write(Ppa(unit), Lpn(number.into()), version, C::from(number));
+                let places = &mut twin[at..];
+                let count = places.len().min(usize::from(number % 4));
+                let numbers = (number..).take(count);
+                let units: Vec<_> = numbers.map(|it| (Lpn(it.into()), C::from(it))).collect();
+                cells.write(Ppa(unit), version, units.iter().copied());
                 let version = if with_versions { version } else { 0 };
-                twin[at] = (u32::from(number) + 1, version, C::from(number));
+                for (place, (lpn, content)) in places.iter_mut().zip(units) {
+                    *place = (lpn.0 + 1, version, content);
+                }
             }
             3 => {
                 cells.pad(Ppa(unit));
@@ -321,6 +352,11 @@ mod tests {
             4 => {
                 cells.spoil(Ppa(unit));
                 twin[at].2 = C::default();
+            }
+            5 => {
+                let from = usize::from(number) % twin.len();
+                assert_eq!(cells.copy(Ppa(from as u32), Ppa(unit)), cells.lpn(Ppa(from as u32)));
+                twin[at] = twin[from];
             }
             _ => {
                 let block = geometry().block_of(Ppa(unit));
@@ -377,7 +413,7 @@ mod tests {
         #[test]
         fn behave_like_a_record_for_each_unit_and_come_back_from_a_file(
             with_versions: bool,
-            steps in proptest::collection::vec((0_u8..6, proptest::sample::select(UNITS), 1_u16..), 0..40),
+            steps in proptest::collection::vec((0_u8..7, proptest::sample::select(UNITS), 1_u16..60_000), 0..40),
             range in (0..geometry().units(), 0..geometry().units()),
         ) {
             are_right::<Letter>(with_versions, &steps, range)?;

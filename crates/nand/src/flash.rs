@@ -283,6 +283,7 @@ impl Flash {
     }
 
     #[cold]
+    #[inline(never)]
     fn draw(&mut self, share: Ratio) -> bool {
         self.rng.chance(share)
     }

@@ -16,20 +16,20 @@
 mod block;
 mod lay;
 mod occasions;
+mod saved;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use leyden_sim::{BitSet, Ratio, Rng, Span, Time};
-use serde::{Deserialize, Serialize};
 
-use crate::cells::{Cells, CellsState};
+use crate::cells::Cells;
 use crate::{
     Activity, BlockId, BlockUse, Config, Content, DieId, Flash, Geometry, Health, Interrupted,
     Kind, Lpn, MetaPage, Occasion, Operation, Outcome, PageKind, Ppa, Ppn,
 };
 use block::Block;
 use occasions::Occasions;
+pub use saved::MediumState;
 
 /// Which parts of pages are stored that only recovery reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,17 +59,6 @@ pub struct Medium<C> {
     occasions: Occasions,
     /// Erases after which a block is worn; 0 for never.
     endurance_cycles: u32,
-}
-
-/// A medium at rest, borrowed to save it or owned when loaded.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(bound = "C: Content")]
-pub struct MediumState<'a, C: Content> {
-    cells: CellsState<'a, C>,
-    pages: Cow<'a, BTreeMap<Ppn, MetaPage>>,
-    blocks: Cow<'a, [Block]>,
-    used_dump: u64,
-    fault_rng: Rng,
 }
 
 impl<C: Content> Medium<C> {
@@ -287,10 +276,20 @@ impl<C: Content> Medium<C> {
         self.flash.submit(now, Operation { kind, units, tag });
     }
 
-    /// Stores a unit in the page that is programmed next ([`Medium::program`]).
+    /// Stores in `to` what `from` holds, with its version. Returns whose data it is; `None` if it is none of the host's.
     #[inline]
-    pub fn write_unit(&mut self, unit: Ppa, lpn: Lpn, version: u64, content: C) {
-        self.cells.write(unit, lpn, version, content);
+    pub fn copy_unit(&mut self, from: Ppa, to: Ppa) -> Option<Lpn> {
+        self.cells.copy(from, to)
+    }
+    /// Stores units of one version, from `first` on, in the page that is programmed next ([`Medium::program`]).
+    #[inline]
+    pub fn write_units(
+        &mut self,
+        first: Ppa,
+        version: u64,
+        units: impl ExactSizeIterator<Item = (Lpn, C)>,
+    ) {
+        self.cells.write(first, version, units);
     }
 
     /// Starts the program of `page`, whose first `units` units are stored, for `used_for`; the rest is
@@ -397,6 +396,7 @@ impl<C: Content> Medium<C> {
     }
 
     #[cold]
+    #[inline(never)]
     fn program_failed(&mut self, page: Ppn) {
         let block = self.geometry.block_of_page(page);
         self.blocks[block.index()].health = Health::Failing;
@@ -427,6 +427,7 @@ impl<C: Content> Medium<C> {
 
     /// Nothing of `page` can be read: its program failed, or was torn.
     #[cold]
+    #[inline(never)]
     fn make_unreadable(&mut self, page: Ppn) {
         self.pages.remove(&page);
         let first = self.geometry.first_unit(page).0;
@@ -460,40 +461,5 @@ impl<C: Content> Medium<C> {
         }
         self.flash.cut_power(now);
         self.occasions.cut();
-    }
-
-    /// The state at rest.
-    ///
-    /// # Panics
-    /// If anything is in progress.
-    pub fn state(&self) -> MediumState<'_, C> {
-        assert!(self.is_idle(), "the flash is at work");
-        MediumState {
-            cells: CellsState::Here(&self.cells),
-            pages: Cow::Borrowed(&self.pages),
-            blocks: Cow::Borrowed(&self.blocks),
-            used_dump: self.used_dump,
-            fault_rng: self.flash.rng().clone(),
-        }
-    }
-
-    /// Takes over a state. False if it is not of a medium of this shape.
-    pub fn restore(&mut self, state: MediumState<'_, C>) -> bool {
-        let pages = self.geometry.pages();
-        let fits = state.blocks.len() == self.blocks.len()
-            && state
-                .blocks
-                .iter()
-                .all(|block| block.written_pages <= self.geometry.pages_per_block())
-            && state.pages.keys().all(|page| page.0 < pages)
-            && self.cells.restore(state.cells);
-        if fits {
-            self.pages = state.pages.into_owned();
-            self.blocks = state.blocks.into_owned();
-            self.note_all_blocks();
-            self.used_dump = state.used_dump;
-            self.flash.set_rng(state.fault_rng);
-        }
-        fits
     }
 }

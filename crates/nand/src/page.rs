@@ -27,7 +27,7 @@ pub struct MetaPage {
     /// Of two pages with the same number, the one with the larger sequence is newer. Pages of a dump
     /// carry the dump's.
     pub sequence: u64,
-    /// Its contents besides units ([`crate::Medium::write_unit`]). Empty on a drive whose power is
+    /// Its contents besides units ([`crate::Medium::write_units`]). Empty on a drive whose power is
     /// never cut, and which never reads it back.
     pub bytes: Box<[u8]>,
 }

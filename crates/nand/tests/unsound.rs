@@ -26,7 +26,7 @@ fn medium(change: impl FnOnce(&mut Config)) -> (Medium<Number>, Geometry) {
 fn program(medium: &mut Medium<Number>) -> Option<u64> {
     let page = medium.next_page(BlockId(0)).unwrap();
     let unit = medium.geometry().first_unit(page);
-    medium.write_unit(unit, Lpn(7), 0, Number(5));
+    medium.write_units(unit, 0, std::iter::once((Lpn(7), Number(5))));
     medium.program(Time::ZERO, page, 1, DATA, 0);
     medium.next_outcome(Time::MAX).unwrap();
     read(medium, unit)
@@ -96,7 +96,7 @@ fn a_dump_goes_on_in_a_block_that_fails_and_not_in_a_worn_one() {
     let dumped = |medium: &mut Medium<Number>, page: u32| {
         let page = medium.geometry().page(BlockId(0), page);
         let unit = medium.geometry().first_unit(page);
-        medium.write_unit(unit, Lpn(7), 0, Number(5));
+        medium.write_units(unit, 0, std::iter::once((Lpn(7), Number(5))));
         let (kind, bytes) = (PageKind::Dump, Box::default());
         medium.program_dump(page, 1, MetaPage { kind, number: 0, sequence: 1, bytes });
         read(medium, unit).filter(|_| medium.meta_page(page).is_some())

@@ -119,6 +119,7 @@ impl<E: Copy> Lane<E> {
 
     /// Makes room, if there is none; `filler` is put where nothing is yet.
     #[cold]
+    #[inline(never)]
     fn make_room(&mut self, filler: (Key, E)) {
         let size = self.ring.len();
         if self.len() < size {

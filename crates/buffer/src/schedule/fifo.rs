@@ -126,6 +126,7 @@ impl FifoQueue {
 
     /// Gives the room of places that are empty back.
     #[cold]
+    #[inline(never)]
     fn close_up(&mut self) {
         let waiting: Vec<u32> = self.waiting().collect();
         (self.first, self.end) = (0, 0);

@@ -188,6 +188,7 @@ impl<P: Payload> CommandTable<P> {
 
     /// A command has come to a drive without power: it ends at once.
     #[cold]
+    #[inline(never)]
     pub(super) fn refuse(&mut self, now: Time, command: &Command<P>) -> CommandId {
         let (id, status) = (self.next_id(), Status::NotReady);
         self.digest.add(id.0).add(now.as_ns()).add(u64::from(status.code()));

@@ -163,6 +163,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
 
     /// A command has arrived, which may be made to fail.
     #[cold]
+    #[inline(never)]
     fn arrive_or_fail(&mut self, time: Time, id: RequestId) {
         let target = FaultTarget::of(&self.commands.request(id).action);
         let faults = self.faults.as_mut();
@@ -196,6 +197,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
 
     /// True if something is still to happen, be it at the end of time.
     #[cold]
+    #[inline(never)]
     fn has_pending(&self) -> bool {
         !matches!(self.power_state, PowerState::On) && self.next_without_power().is_some()
             || self.commands.has_passages()

@@ -88,6 +88,7 @@ impl<P: Payload> Writer<P> {
 
     /// Makes a group of `units`, which have all been taken in, and of what is in groups with them.
     #[cold]
+    #[inline(never)]
     pub(super) fn group(&mut self, units: Units) {
         let slots: Vec<SlotId> = self.slots_of(units).collect();
         for pair in slots.windows(2) {
@@ -110,6 +111,7 @@ impl<P: Payload> Writer<P> {
 
     /// Lets `request` wait until all of `units`, a group, is on flash; returns for how many.
     #[cold]
+    #[inline(never)]
     pub(super) fn wait_for_group(&mut self, ftl: &Ftl<P>, units: Units, request: RequestId) -> u32 {
         let slots: Vec<SlotId> = self.slots_of(units).collect();
         for &slot in &slots {
@@ -157,6 +159,7 @@ impl<P: Payload> Writer<P> {
     }
 
     /// Stages what is in groups with the slots of a stream from `first` on.
+    #[inline(never)]
     pub(super) fn stage_groups_from(&mut self, ftl: &Ftl<P>, stream: usize, first: usize) {
         let end = self.staged[stream].len();
         for at in first..end {
@@ -179,6 +182,7 @@ impl<P: Payload> Writer<P> {
 
     /// Moves what makes the next page of a stream to its front: slots in their order, but for groups that do not fit any
     /// more. Returns how many.
+    #[inline(never)]
     pub(super) fn gather(&mut self, stream: StreamId) -> usize {
         let mut page = std::mem::take(&mut self.grouping.scratch);
         page.clear();

@@ -134,6 +134,16 @@ impl<P: Payload> Conventional<P> {
     fn write(&mut self, now: Time, id: RequestId, commands: &mut CommandTable<P>) {
         let units = commands.units(id);
         self.counters.units_written += u64::from(units.count());
+        let pending = if units.are_whole() { 0 } else { self.read_rest(now, id, units) };
+        commands.request_mut(id).pending = pending;
+        if pending == 0 {
+            self.queue_write(now, id, commands);
+        }
+    }
+
+    /// Reads the units that a write touches in part from flash; returns how many.
+    #[inline(never)]
+    fn read_rest(&mut self, now: Time, id: RequestId, units: Units) -> u32 {
         let mut pending = 0;
         for lpn in units.partial() {
             if self.writer.buffer.read(lpn).is_some() {
@@ -144,10 +154,7 @@ impl<P: Payload> Conventional<P> {
                 pending += 1;
             }
         }
-        commands.request_mut(id).pending = pending;
-        if pending == 0 {
-            self.queue_write(now, id, commands);
-        }
+        pending
     }
 
     /// A write has all its data: it is next, or behind those that wait for room.
@@ -189,18 +196,55 @@ impl<P: Payload> Conventional<P> {
         pool: PoolKind,
         commands: &mut CommandTable<P>,
     ) -> bool {
+        // Most writes are no more than data. What others need would take their registers.
+        let waits_for_flash = self.region == Region::None;
+        match commands.request(id).action {
+            Action::Write { fua, .. } if self.atomic.is_none() && !(fua && waits_for_flash) => {
+                self.take_in_as::<true>(now, id, pool, commands)
+            }
+            _ => self.take_in_any(now, id, pool, commands),
+        }
+    }
+
+    /// As [`Conventional::take_in`], of any write.
+    #[inline(never)]
+    fn take_in_any(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        pool: PoolKind,
+        commands: &mut CommandTable<P>,
+    ) -> bool {
+        self.take_in_as::<false>(now, id, pool, commands)
+    }
+
+    /// As [`Conventional::take_in`]. With `ONLY_DATA`, of a write that is not atomic, has no zeroes and waits for no unit.
+    #[inline(always)]
+    fn take_in_as<const ONLY_DATA: bool>(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        pool: PoolKind,
+        commands: &mut CommandTable<P>,
+    ) -> bool {
         let units = commands.units(id);
-        let Some(Entry { pool, is_group }) = self.entry(id, pool, commands) else { return false };
+        let mut entry = Entry { pool, is_group: false };
+        if !ONLY_DATA {
+            let Some(atomic) = self.entry(id, entry, commands) else { return false };
+            entry = atomic;
+        }
+        let Entry { pool, is_group } = entry;
         let request = commands.request_mut(id);
         let (data, fua, zeroes) = match &request.action {
             Action::Write { data, fua, .. } => (data, *fua, false),
             Action::WriteZeroes { data, fua, .. } => (data, *fua, true),
             _ => unreachable!("only writes have data to take in"),
         };
+        let (fua, zeroes) = (fua && !ONLY_DATA, zeroes && !ONLY_DATA);
         // Deallocated units are as durable as trims are.
         let forces_trims = fua && zeroes && self.region != Region::Full;
         let fua = fua && self.region == Region::None;
-        let keeps_groups = self.writer.buffer.keeps_groups();
+        let keeps_groups = !ONLY_DATA && self.writer.buffer.keeps_groups();
         while request.next_unit < units.count() {
             let index = request.next_unit;
             if zeroes && !units.is_partial(index) {
@@ -240,26 +284,20 @@ impl<P: Payload> Conventional<P> {
         true
     }
 
-    /// The pool of a write: the one asked for, unless it is atomic. `None` if it has to wait with all of its units.
+    /// The entry of a write: `asked`, unless it is atomic. `None` if it has to wait with all of its units.
     #[inline]
-    fn entry(
-        &mut self,
-        id: RequestId,
-        pool: PoolKind,
-        commands: &CommandTable<P>,
-    ) -> Option<Entry> {
-        let entry = Entry { pool, is_group: false };
-        let Some(atomic) = self.atomic else { return Some(entry) };
+    fn entry(&mut self, id: RequestId, asked: Entry, commands: &CommandTable<P>) -> Option<Entry> {
+        let Some(atomic) = &self.atomic else { return Some(asked) };
         let (request, units) = (commands.request(id), commands.units(id));
-        let Action::Write { lba, sectors, .. } = &request.action else { return Some(entry) };
+        let Action::Write { lba, sectors, .. } = &request.action else { return Some(asked) };
         let (lba, sectors) = (lba.0, u64::from(*sectors));
         let survives = atomic.survives(lba, sectors);
         let is_atomic = survives || atomic.is_normal(lba, sectors);
         if request.next_unit > 0 || units.count() < 2 || !is_atomic {
-            return Some(entry);
+            return Some(asked);
         }
         let is_group = self.region != Region::Full && survives;
-        self.writer.enter(&self.ftl, units, Entry { is_group, ..entry })
+        self.writer.enter(&self.ftl, units, Entry { is_group, ..asked })
     }
 
     /// The new content of `lpn`, unit `index` of those that a write touches: a unit that it covers
@@ -285,10 +323,17 @@ impl<P: Payload> Conventional<P> {
     }
 
     /// Lets waiting writes in, as far as there is room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_in_waiting(&mut self, now: Time, commands: &mut CommandTable<P>) {
         let grouping = &mut self.writer.grouping;
         (grouping.wants_room, grouping.wants_table) = (false, false);
+        if self.waiting.iter().any(|waiting| !waiting.is_empty()) {
+            self.take_in_all_waiting(now, commands);
+        }
+    }
+
+    #[inline(never)]
+    fn take_in_all_waiting(&mut self, now: Time, commands: &mut CommandTable<P>) {
         for pool in PoolKind::ALL {
             while let Some(&id) = self.waiting[pool.index()].front() {
                 if !self.take_in(now, id, pool, commands) {

@@ -24,6 +24,7 @@ impl Grouping {
 
     /// The program of `slot` starts, or it is dropped. True if it was waited for.
     #[cold]
+    #[inline(never)]
     pub(super) fn has_left(&mut self, slot: SlotId) -> bool {
         let place = self.hurried.iter().position(|&other| other == slot);
         place.map(|place| self.hurried.swap_remove(place)).is_some()

@@ -49,7 +49,8 @@ impl<P: Payload> Ssd<P> {
 
 impl<P: Payload> Conventional<P> {
     /// A write is in the drive: the host has kept what it announced of these units.
-    #[inline]
+    // Inlined: most drives follow no writes.
+    #[inline(always)]
     pub(super) fn note_write(&mut self, now: Time, units: Units, is_log: bool) {
         if self.ftl.data().follows_writes() {
             self.ftl.note_write(now, units.first(), units.count(), is_log);

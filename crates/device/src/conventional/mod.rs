@@ -153,6 +153,7 @@ impl<P: Payload> Conventional<P> {
 
     /// Handles the next program that passes the gate of the mapping table, if one does.
     #[cold]
+    #[inline(never)]
     fn next_through_gate(&mut self, now: Time, commands: &mut CommandTable<P>) -> bool {
         let passed = self.ftl.next_through_gate(now);
         passed.is_some_and(|(outcome, ended)| {
@@ -213,6 +214,7 @@ impl<P: Payload> Conventional<P> {
     }
 
     #[cold]
+    #[inline(never)]
     fn settle_all_dropped(&mut self, now: Time, commands: &mut CommandTable<P>) {
         if !self.ftl.has_unsaved_trims() {
             self.dropped.drain(..).for_each(|id| commands.unit_settled(now, id));
@@ -260,6 +262,7 @@ impl<P: Payload> Conventional<P> {
     }
 
     #[cold]
+    #[inline(never)]
     fn give_up(&mut self, now: Time, commands: &mut CommandTable<P>) {
         // Writes that were taken in since may have protected what a flush waited for.
         self.settle_flushes(now, commands);

@@ -41,8 +41,6 @@ pub(super) struct Writer<P: Payload> {
     dies: u32,
     pub(super) units_per_page: usize,
     in_flight: InFlight,
-    /// The units of the page being handed over; kept to save an allocation.
-    page: Vec<UserUnit<P>>,
     /// Nothing may be written any more.
     halted: bool,
 }
@@ -63,7 +61,6 @@ impl<P: Payload> Writer<P> {
             units_per_page: ftl.geometry().units_per_page() as usize,
             // A die has a program in progress and accepts another.
             in_flight: InFlight::new(2 * dies * ftl.geometry().units_per_page()),
-            page: Vec::new(),
             halted: false,
         }
     }
@@ -258,23 +255,19 @@ impl<P: Payload> Writer<P> {
         } else {
             self.staged[stream.index()].len().min(self.units_per_page)
         };
-        self.page.clear();
-        let is_hurried = self.grouping.is_hurried();
+        let is_awaited = !self.waiters.is_empty() || self.grouping.is_hurried();
         let staged = &mut self.staged[stream.index()];
-        while self.page.len() < count
-            && let Some(slot) = staged.pop_front()
-        {
+        let units = (0..count).map(|_| {
+            let slot = staged.pop_front().expect("as many are staged");
             let (lpn, content) = self.buffer.start(slot);
             self.in_flight.begin(slot);
-            self.page.push(UserUnit { lpn, content, source: slot.0 });
-            if !self.waiters.is_empty() {
+            if is_awaited {
                 self.urgent -= count_waiting(&self.waiters, slot);
-            }
-            if is_hurried {
                 self.urgent -= u32::from(self.grouping.has_left(slot));
             }
-        }
-        ftl.program(now, die, stream, &self.page);
+            UserUnit { lpn, content, source: slot.0 }
+        });
+        ftl.program(now, die, stream, units);
         true
     }
 
@@ -412,6 +405,7 @@ impl<P: Payload> Writer<P> {
     }
 
     #[cold]
+    #[inline(never)]
     fn fail(&mut self, ftl: &Ftl<P>, slot: SlotId, settled: &mut impl FnMut(RequestId)) {
         match self.buffer.fail(slot) {
             Failed::Again => {

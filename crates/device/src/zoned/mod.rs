@@ -209,6 +209,7 @@ impl<P: Payload> Zoned<P> {
     }
 
     #[cold]
+    #[inline(never)]
     fn give_up(&mut self, now: Time, commands: &mut CommandTable<P>) {
         self.pump_all(now);
         if !self.is_stuck() {

@@ -149,6 +149,7 @@ impl<C: Content> Ftl<C> {
 
     /// The program of a page of copies has failed: its units are copied again.
     #[cold]
+    #[inline(never)]
     fn copies_failed(&mut self, die: DieId, page: Ppn, tag: u32) {
         let stream = self.blocks().stream(self.geometry().block_of_page(page));
         for &from in self.programs.sources(tag) {

@@ -331,20 +331,27 @@ impl<C: Content> Ftl<C> {
     /// # Panics
     /// If the die does not accept it, or has no room ([`Ftl::may_program`]).
     #[inline]
-    pub fn program(&mut self, now: Time, die: DieId, stream: StreamId, units: &[UserUnit<C>]) {
+    pub fn program(
+        &mut self,
+        now: Time,
+        die: DieId,
+        stream: StreamId,
+        units: impl ExactSizeIterator<Item = UserUnit<C>>,
+    ) {
         let page = self.data.blocks_mut().allocate(&self.medium, die, stream);
         let page = page.expect("no page for the host");
         self.collector.unstick(die);
         self.collector.host_writes(die);
         let version = self.next_version;
         self.next_version += 1;
-        let sources = units.iter().map(|unit| unit.source);
-        let tag = self.programs.insert(ProgramCause::User, version, sources);
-        let first = self.geometry().first_unit(page).0;
-        for (place, unit) in (first..).map(Ppa).zip(units) {
-            self.medium.write_unit(place, unit.lpn, version, unit.content.clone());
-        }
         let count = units.len() as u32;
+        let first = self.geometry().first_unit(page);
+        let (tag, sources) = self.programs.insert(ProgramCause::User, version, units.len());
+        let contents = units.zip(sources).map(|(unit, source)| {
+            *source = unit.source;
+            (unit.lpn, unit.content)
+        });
+        self.medium.write_units(first, version, contents);
         self.stats.user_units += u64::from(count);
         self.stats.padded_units += u64::from(self.geometry().units_per_page() - count);
         let used_for = BlockUse { kind: PageKind::Data, stream: stream.0 };

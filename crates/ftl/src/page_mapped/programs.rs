@@ -49,26 +49,21 @@ impl Programs {
         }
     }
 
-    /// A new entry of units from `sources`, no more than a page has; the rest is padding.
+    /// A new entry of as many units, no more than a page has, and the places for their sources; the rest is padding.
     #[inline]
     pub(super) fn insert(
         &mut self,
         cause: ProgramCause,
         version: u64,
-        sources: impl Iterator<Item = u32>,
-    ) -> u32 {
+        units: usize,
+    ) -> (u32, &mut [u32]) {
         let tag = self.free.pop().unwrap_or_else(|| self.grow());
-        let places = &mut self.sources[tag as usize * self.units_per_page..][..self.units_per_page];
-        let mut units = 0;
-        for (place, source) in places.iter_mut().zip(sources) {
-            *place = source;
-            units += 1;
-        }
-        self.entries[tag as usize] = Entry { version, units, cause };
-        tag
+        self.entries[tag as usize] = Entry { version, units: units as u32, cause };
+        (tag, &mut self.sources[tag as usize * self.units_per_page..][..units])
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) -> u32 {
         let unused = Entry { version: NO_VERSION, units: 0, cause: ProgramCause::User };
         self.entries.push(unused);

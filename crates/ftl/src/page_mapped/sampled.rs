@@ -192,7 +192,8 @@ impl<C: Content> Sampling<'_, C> {
                 shuffle(&mut places[from..to], rng);
                 for (group, &place) in (0..).zip(&places[from..to]) {
                     let lpn = deal.group(group).lpn(batch);
-                    self.ftl.medium.write_unit(place, lpn, VERSION, C::default());
+                    let unit = (lpn, C::default());
+                    self.ftl.medium.write_units(place, VERSION, std::iter::once(unit));
                 }
                 from = to;
             }

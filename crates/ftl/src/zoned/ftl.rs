@@ -277,10 +277,8 @@ impl<C: Content> ZonedFtl<C> {
         let page = body.sets[place.0 as usize].page(place.1, &geometry);
         body.place(first, count, place, per_page);
         let base = zone.0 * self.shape.size + first;
-        let unit = geometry.first_unit(page).0;
-        for (index, content) in (0..).zip(units) {
-            self.medium.write_unit(Ppa(unit + index), Lpn(base + index), version, content);
-        }
+        let units = units.enumerate().map(|(index, content)| (Lpn(base + index as u32), content));
+        self.medium.write_units(geometry.first_unit(page), version, units);
         self.stats.user_units += u64::from(count);
         self.stats.padded_units += u64::from(per_page - count);
         if self.bodies[zone.index()].open_set().is_none() {

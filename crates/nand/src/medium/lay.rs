@@ -6,7 +6,7 @@ use crate::{BlockId, BlockUse, Content, MetaPage, PageKind, Ppn};
 
 impl<C: Content> Medium<C> {
     /// Makes `block`, which is erased, one whose first `pages` pages are written for `used_for`. Units that
-    /// are valid are stored in them ([`Medium::write_unit`]); of the others nothing can be read, which
+    /// are valid are stored in them ([`Medium::write_units`]); of the others nothing can be read, which
     /// nobody will try.
     pub fn lay_block(&mut self, block: BlockId, pages: u32, used_for: BlockUse) {
         let block = &mut self.blocks[block.index()];

@@ -28,6 +28,7 @@ impl Occasions {
     }
 
     #[cold]
+    #[inline(never)]
     fn count(&mut self, kind: Kind, page: PageKind) {
         let what = match (kind, page) {
             (Kind::Erase(_), _) => FaultTarget::Erase,
@@ -52,6 +53,7 @@ impl Occasions {
     }
 
     #[cold]
+    #[inline(never)]
     fn was_on_the_way(&mut self, kind: Kind) -> bool {
         self.on_the_way.remove(&kind.fingerprint())
     }

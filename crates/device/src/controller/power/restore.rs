@@ -54,6 +54,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
 
     /// When something next happens that only a drive without power, or one that recovers, knows of.
     #[cold]
+    #[inline(never)]
     pub(in crate::controller) fn next_without_power(&self) -> Option<Time> {
         // A refused command has ended already.
         let refused = self.commands.has_refused().then_some(self.now);
@@ -66,6 +67,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// Processes the events of `time` on a drive that has no power, or recovers. True if there are
     /// no others.
     #[cold]
+    #[inline(never)]
     pub(in crate::controller) fn advance_without_power(&mut self, time: Time) -> bool {
         if self.commands.has_refused() {
             self.commands.hand_out_refused();

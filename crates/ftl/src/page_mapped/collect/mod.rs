@@ -382,14 +382,13 @@ impl Collector {
         around: &mut Around<'_, C>,
     ) {
         let Around { medium, data, programs, stats, .. } = around;
-        let tag = programs.insert(ProgramCause::Gc, NO_VERSION, units.iter().map(|from| from.0));
+        let (tag, sources) = programs.insert(ProgramCause::Gc, NO_VERSION, units.len());
         let count = units.len() as u32;
         let first = medium.geometry().first_unit(page).0;
-        for (unit, &from) in (first..).map(Ppa).zip(units) {
-            let lpn = medium.lpn(from).expect("a valid unit without an owner");
-            let (version, content) = (medium.version(from), medium.content(from));
+        for ((unit, &from), source) in (first..).map(Ppa).zip(units).zip(sources) {
+            *source = from.0;
+            let lpn = medium.copy_unit(from, unit).expect("a valid unit without an owner");
             stats.gc.copied_zombie_units += u64::from(data.zombies().contains(lpn));
-            medium.write_unit(unit, lpn, version, content);
         }
         stats.gc.copied_units += u64::from(count);
         stats.padded_units += u64::from(medium.geometry().units_per_page() - count);

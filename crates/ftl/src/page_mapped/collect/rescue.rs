@@ -47,6 +47,7 @@ impl Collector {
     /// Begins whatever makes room on `die`: pads what waits for a full page; or empties a block, open or full,
     /// into the open block of any stream. True if an operation started.
     #[cold]
+    #[inline(never)]
     pub(super) fn rescue<C: Content>(
         &mut self,
         now: Time,

@@ -114,10 +114,17 @@ impl Collector {
 
     /// Data that is moved for wear goes to the free block that was erased most often, where it gives it a rest. The
     /// block that was opened for it may have failed.
+    #[inline(always)]
     pub(super) fn prepare<C: Content>(die: DieId, stream: StreamId, around: &mut Around<'_, C>) {
+        if around.data.streams().level() == Some(stream) {
+            Self::prepare_move(die, stream, around);
+        }
+    }
+
+    #[inline(never)]
+    fn prepare_move<C: Content>(die: DieId, stream: StreamId, around: &mut Around<'_, C>) {
         let Around { medium, data, .. } = around;
-        if data.streams().level() == Some(stream)
-            && data.blocks().open_pages(medium, die, stream) == 0
+        if data.blocks().open_pages(medium, die, stream) == 0
             && let Some(block) = data.blocks().most_worn_free(die, |block| medium.erases(block))
         {
             data.blocks_mut().use_next(block);

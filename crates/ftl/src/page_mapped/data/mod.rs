@@ -321,7 +321,7 @@ impl Data {
 
     /// A write of `count` units from `first` on has arrived, of a log if the host says so: what was
     /// announced of it has come.
-    #[inline]
+    #[inline(never)]
     pub fn note_write(&mut self, now: Time, first: Lpn, count: u32, is_log: bool) {
         self.zombies.arrived(first, count, Some(now));
         self.index.set_lead(self.zombies.mean_lead());

@@ -88,7 +88,8 @@ impl TableWriter {
         let cause = if is_copy { ProgramCause::GcMap } else { ProgramCause::Map };
         let bytes = self.bytes_of(page, step);
         self.store.hand_over(page, is_copy);
-        let tag = step.programs.insert(cause, NO_VERSION, std::iter::once(page.0));
+        let (tag, number) = step.programs.insert(cause, NO_VERSION, 1);
+        number[0] = page.0;
         let (kind, sequence) = (PageKind::Mapping, self.next_sequence);
         let meta = MetaPage { kind, number: u64::from(page.0), sequence, bytes };
         self.next_sequence += 1;
@@ -175,7 +176,7 @@ impl TableWriter {
             Box::default()
         };
         self.store.count_journal_page();
-        let tag = step.programs.insert(ProgramCause::Journal, NO_VERSION, std::iter::empty());
+        let (tag, _) = step.programs.insert(ProgramCause::Journal, NO_VERSION, 0);
         let meta = MetaPage { kind: PageKind::Journal, number, sequence: 0, bytes };
         step.medium.program_meta(step.now, place, meta, tag);
         self.gate.check_at(step.now); // there is room in DRAM

@@ -64,7 +64,9 @@ pub struct Shape {
     pub is_table_protected: bool,
 }
 
-/// The dirty slots in the order of a policy. An enum and not a trait object: called per unit.
+/// The dirty slots in the order of a policy. An enum and not a trait object: called per unit. With a tag of its own: one
+/// hidden in a field's unused values takes longer to read.
+#[repr(u8)]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Schedule {
     Fifo(fifo::FifoQueue),

@@ -223,7 +223,7 @@ impl Data {
     }
 
     /// Points the map to where `lpn` lies now; hands back the block where the last version does.
-    #[inline]
+    #[inline(always)]
     fn point_to(
         &mut self,
         now: Time,

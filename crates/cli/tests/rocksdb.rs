@@ -54,9 +54,11 @@ fn the_plugin_passes_its_tests() {
         eprintln!("SKIPPED in part: there is no libleyden.so beside the command line");
     }
     run(&mut configure);
-    run(Command::new("cmake").arg("--build").arg(build.path()));
-    let said =
-        run(Command::new("ctest").arg("--output-on-failure").arg("--test-dir").arg(build.path()));
+    let cores = std::thread::available_parallelism().unwrap().to_string();
+    run(Command::new("cmake").arg("--build").arg(build.path()).args(["--parallel", &cores]));
+    let mut tests = Command::new("ctest");
+    tests.args(["--output-on-failure", "--parallel", &cores, "--test-dir"]).arg(build.path());
+    let said = run(&mut tests);
     said.lines().filter(|line| line.contains("Skipped")).for_each(|line| eprintln!("{line}"));
 }
 

@@ -308,8 +308,14 @@ fn commands_for_newcomers_do_what_their_pages_say() {
 }
 
 #[test]
+fn commands_of_papers_do_what_they_say() {
+    check(|page| page.starts_with("papers/"), 15);
+}
+
+#[test]
 fn commands_of_other_pages_do_what_they_say() {
-    check(|page| !for_newcomers(page) && !page.starts_with("scenarios/"), 50);
+    let is_elsewhere = |page: &str| page.starts_with("scenarios/") || page.starts_with("papers/");
+    check(|page| !for_newcomers(page) && !is_elsewhere(page), 20);
 }
 
 #[test]

@@ -234,7 +234,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
 
     /// Processes events of the instant `time`: the flash goes first, then commands that pass the
     /// front end.
-    #[inline]
+    #[inline(always)]
     fn at(&mut self, time: Time) {
         self.now = time;
         if !matches!(self.power_state, PowerState::On) && self.advance_without_power(time) {

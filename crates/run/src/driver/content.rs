@@ -9,9 +9,14 @@ use super::{DriveError, Outage};
 /// Supplies the content of writes and sees every completion. Called by the driver once per
 /// submission and once per completion, in that order; `slot` names the command in between.
 pub trait Content<P: Payload> {
+    /// False if writes carry the default content and completions tell it nothing: the driver calls neither
+    /// [`Content::submit`] nor [`Content::complete`] then.
+    fn is_checked(&self) -> bool {
+        true
+    }
     /// A command is about to be submitted.
     fn submit(&mut self, slot: u32, now: Time, request: &Request) -> P::WriteData;
-    /// Whether [`Content::unwritten`] does anything.
+    /// Whether [`Content::unwritten`] does anything; always the same.
     #[inline]
     fn minds_unwritten(&self) -> bool {
         false
@@ -32,6 +37,9 @@ pub trait Content<P: Payload> {
 pub struct Unchecked;
 
 impl<P: Payload> Content<P> for Unchecked {
+    fn is_checked(&self) -> bool {
+        false
+    }
     #[inline]
     fn submit(&mut self, _: u32, _: Time, _: &Request) -> P::WriteData {
         P::WriteData::default()

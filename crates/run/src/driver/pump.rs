@@ -153,6 +153,9 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     is_followed: bool,
     /// All requests pass page caches by.
     is_direct: bool,
+    /// The answers of [`Content::is_checked`] and [`Content::minds_unwritten`], which never change: asked for every command.
+    is_checked: bool,
+    minds_unwritten: bool,
     completions: Vec<Completion<P>>,
     now: Time,
     /// The end of an interval, a moment of the watch's, or a power cut: time goes no further than this.
@@ -207,6 +210,8 @@ where
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
             is_direct: options.direct,
+            is_checked: content.is_checked(),
+            minds_unwritten: content.minds_unwritten(),
             is_followed: watch.follows_commands(),
             device,
             content,
@@ -383,7 +388,11 @@ where
         if self.is_followed {
             self.watch.submitted(self.now, slot, arrived, request);
         }
-        let data = self.content.submit(slot, self.now, request);
+        let data = if self.is_checked {
+            self.content.submit(slot, self.now, request)
+        } else {
+            P::WriteData::default()
+        };
         let is_protected = self.source.asks_for_protection(request);
         let mut command = command_of(request, data, is_protected);
         command.direct = self.is_direct || self.source.is_direct(owner);
@@ -393,7 +402,7 @@ where
 
     #[inline]
     fn handle_completions(&mut self) -> Result<(), DriveError> {
-        if self.content.minds_unwritten() {
+        if self.minds_unwritten {
             let units = self.watch.take_unwritten(self.device);
             if !units.is_empty() {
                 self.content.unwritten(units);
@@ -405,7 +414,9 @@ where
         let mut completions = std::mem::take(&mut self.completions);
         for completion in &completions {
             let slot = self.slots.release(completion.tag);
-            self.content.complete(completion.tag, completion)?;
+            if self.is_checked {
+                self.content.complete(completion.tag, completion)?;
+            }
             self.measure.gone(completion.time);
             if self.is_followed {
                 self.watch.gone(completion.time, completion.tag);

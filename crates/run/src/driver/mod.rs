@@ -28,6 +28,7 @@ mod pump;
 mod replay;
 mod series;
 mod settler;
+mod slots;
 mod tenants;
 mod traffic;
 mod verify;

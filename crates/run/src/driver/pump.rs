@@ -13,6 +13,7 @@ use leyden_workload::zoned::ZoneLeft;
 use leyden_workload::{Class, Request};
 
 use super::measure::{Measure, Measured};
+use super::slots::{Slot, Slots};
 use super::tenants::Names;
 use super::traffic::Sample;
 use super::{Content, DriveError, Options, Watch};
@@ -92,53 +93,6 @@ pub(super) trait Source {
     fn warnings(&self) -> Vec<String>;
 }
 
-/// Commands outstanding, by the tag they carry.
-#[derive(Default)]
-struct Slots {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    owner: u32,
-    tenant: u8,
-    sectors: u32,
-    arrived: Time,
-}
-
-impl Slots {
-    #[inline]
-    fn take(&mut self, slot: Slot) -> u32 {
-        if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = slot;
-            index
-        } else {
-            self.slots.push(slot);
-            (self.slots.len() - 1) as u32
-        }
-    }
-
-    #[inline]
-    fn release(&mut self, index: u32) -> Slot {
-        self.free.push(index);
-        self.slots[index as usize]
-    }
-
-    /// Those outstanding, in ascending order.
-    fn taken(&self) -> Vec<u32> {
-        let mut is_taken = vec![true; self.slots.len()];
-        for &index in &self.free {
-            is_taken[index as usize] = false;
-        }
-        (0..).zip(is_taken).filter_map(|(index, taken)| taken.then_some(index)).collect()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-}
-
 pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     device: &'a mut D,
     content: &'a mut C,
@@ -149,19 +103,25 @@ pub(super) struct Pump<'a, 'o, P: Payload, D, C: ?Sized, S: ?Sized> {
     callbacks: Callbacks<'o>,
     slots: Slots,
     measure: Measure,
-    /// The watch is told of commands.
-    is_followed: bool,
+    listeners: Listeners,
     /// All requests pass page caches by.
     is_direct: bool,
-    /// The answers of [`Content::is_checked`] and [`Content::minds_unwritten`], which never change: asked for every command.
-    is_checked: bool,
-    minds_unwritten: bool,
     completions: Vec<Completion<P>>,
     now: Time,
     /// The end of an interval, a moment of the watch's, or a power cut: time goes no further than this.
     next_stop: Time,
     completed: u64,
     looks: Looks,
+}
+
+/// The listeners to each command. Asked once: the answers never change.
+struct Listeners {
+    /// [`Watch::follows_commands`].
+    watch: bool,
+    /// [`Content::is_checked`].
+    content: bool,
+    /// [`Content::minds_unwritten`].
+    unwritten: bool,
 }
 
 /// The caller's functions; see [`Options`].
@@ -210,9 +170,11 @@ where
             limit: options.limit.unwrap_or(u64::MAX),
             completed: 0,
             is_direct: options.direct,
-            is_checked: content.is_checked(),
-            minds_unwritten: content.minds_unwritten(),
-            is_followed: watch.follows_commands(),
+            listeners: Listeners {
+                watch: watch.follows_commands(),
+                content: content.is_checked(),
+                unwritten: content.minds_unwritten(),
+            },
             device,
             content,
             source,
@@ -284,7 +246,7 @@ where
         for index in taken {
             let slot = self.slots.release(index);
             self.measure.gone(outage.at);
-            if self.is_followed {
+            if self.listeners.watch {
                 self.watch.gone(outage.at, index);
             }
             self.source.cut_off(slot.owner, self.now);
@@ -385,10 +347,10 @@ where
         let is_flush = request.op == Op::Flush;
         let sectors = if is_flush { 0 } else { request.sectors };
         let slot = self.slots.take(Slot { owner, tenant, sectors, arrived });
-        if self.is_followed {
+        if self.listeners.watch {
             self.watch.submitted(self.now, slot, arrived, request);
         }
-        let data = if self.is_checked {
+        let data = if self.listeners.content {
             self.content.submit(slot, self.now, request)
         } else {
             P::WriteData::default()
@@ -402,7 +364,7 @@ where
 
     #[inline]
     fn handle_completions(&mut self) -> Result<(), DriveError> {
-        if self.minds_unwritten {
+        if self.listeners.unwritten {
             let units = self.watch.take_unwritten(self.device);
             if !units.is_empty() {
                 self.content.unwritten(units);
@@ -414,11 +376,11 @@ where
         let mut completions = std::mem::take(&mut self.completions);
         for completion in &completions {
             let slot = self.slots.release(completion.tag);
-            if self.is_checked {
+            if self.listeners.content {
                 self.content.complete(completion.tag, completion)?;
             }
             self.measure.gone(completion.time);
-            if self.is_followed {
+            if self.listeners.watch {
                 self.watch.gone(completion.time, completion.tag);
             }
             let ramp_over = self.measure.record(&Sample {

@@ -297,6 +297,10 @@ fn check(belongs: impl Fn(&str) -> bool, at_least: usize) {
     assert!(count >= at_least, "{count} commands were found: is the reader of pages blind?");
 }
 
+fn of_research(page: &str) -> bool {
+    page.starts_with("docs/papers/") || page.starts_with("docs/notebooks/")
+}
+
 /// Those that build on each other: the tutorial's files and records are used by the recipes.
 fn for_newcomers(page: &str) -> bool {
     ["docs/tutorial.md", "README.md"].contains(&page) || page.starts_with("docs/how-to/")
@@ -308,14 +312,14 @@ fn commands_for_newcomers_do_what_their_pages_say() {
 }
 
 #[test]
-fn commands_of_papers_do_what_they_say() {
-    check(|page| page.starts_with("papers/"), 15);
+fn commands_of_papers_and_notebooks_do_what_they_say() {
+    check(of_research, 40);
 }
 
 #[test]
 fn commands_of_other_pages_do_what_they_say() {
-    let is_elsewhere = |page: &str| page.starts_with("scenarios/") || page.starts_with("papers/");
-    check(|page| !for_newcomers(page) && !is_elsewhere(page), 20);
+    let is_elsewhere = |page: &str| page.starts_with("scenarios/") || of_research(page);
+    check(|page| !for_newcomers(page) && !is_elsewhere(page), 50);
 }
 
 #[test]

@@ -22,6 +22,12 @@ pub(crate) fn form(args: &[String], ask: &dyn Fn(&[String]) -> Output) -> Vec<St
             if short[0] == "size" {
                 short.extend(["--commands", FEW].map(str::to_owned));
             }
+            // Two make a mean with an interval, as more do.
+            if short[0] == "compare"
+                && let Some(seeds) = short.iter().position(|word| word == "--seeds")
+            {
+                "2".clone_into(&mut short[seeds + 1]);
+            }
         }
         // A small drive: all of it is read, exported and imported. A zoned one has as many zones as it allows to be active.
         "image" if short[1] == "create" && !short.iter().any(|word| ZONED.contains(&&**word)) => {

@@ -255,35 +255,32 @@ END"#;
     assert_eq!(summary["intact"]["verdict"], "held", "{summary}");
 }
 
+/// The same scripts as on a modelled drive. What each setting promises holds, and what it does not promise is lost.
 #[test]
 fn known_software_does_at_the_level_of_files_what_it_promises() {
-    do_at_the_level_of_files_what_they_promise(&[
-        ("sqlite", "python3 -c 'import sqlite3'", 0, "100"),
-        ("git", "git --version", 1, "100"),
-        ("redis", "redis-server --version", 0, "100"),
-        ("lmdb", "/usr/bin/python3 -c 'import lmdb'", 0, "100"),
-        ("gdbm", "echo '#include <gdbm.h>' | cc -x c -E - >/dev/null", 1, "2000"),
-    ]);
-}
-
-#[test]
-fn known_libraries_do_at_the_level_of_files_what_they_promise() {
-    // Modules and crates are looked for where they are kept, or fetched.
-    let pebble = "GOTOOLCHAIN=local go list -m github.com/cockroachdb/pebble/v2@v2.1.7";
-    do_at_the_level_of_files_what_they_promise(&[
-        ("leveldb", "echo '#include <leveldb/db.h>' | c++ -x c++ -E - >/dev/null", 0, "100"),
-        ("pebble", pebble, 0, "100"),
-        ("redb", "cargo info redb@4.6.0", 0, "100"),
-        ("sled", "cargo info sled@0.34.7", 1, "100"),
-    ]);
-}
-
-/// The same scripts as on a modelled drive. What each setting promises holds, and what it does not promise is lost.
-/// Each program has a name, a command that tells whether it is there, the exit code of its test, and how many states are tried.
-fn do_at_the_level_of_files_what_they_promise(programs: &[(&str, &str, i32, &str)]) {
     let Some(bench) = Bench::new() else { return };
-    for &(name, program, want, states) in programs {
-        if !Command::new("sh").args(["-c", program]).output().unwrap().status.success() {
+    let compiles = |compiler: &str, header: &str| {
+        format!("echo '#include <{header}>' | {compiler} -E - >/dev/null")
+    };
+    let programs = [
+        ("sqlite", "python3 -c 'import sqlite3'".to_owned(), 0, "100"),
+        ("git", "git --version".to_owned(), 1, "100"),
+        ("redis", "redis-server --version".to_owned(), 0, "100"),
+        ("lmdb", "/usr/bin/python3 -c 'import lmdb'".to_owned(), 0, "100"),
+        ("gdbm", compiles("cc -x c", "gdbm.h"), 1, "2000"),
+        ("leveldb", compiles("c++ -x c++", "leveldb/db.h"), 0, "100"),
+        // Modules and crates are looked for where they are kept, or fetched.
+        (
+            "pebble",
+            "GOTOOLCHAIN=local go list -m github.com/cockroachdb/pebble/v2@v2.1.7".to_owned(),
+            0,
+            "100",
+        ),
+        ("redb", "cargo info redb@4.6.0".to_owned(), 0, "100"),
+        ("sled", "cargo info sled@0.34.7".to_owned(), 1, "100"),
+    ];
+    for (name, program, want, states) in programs {
+        if !Command::new("sh").args(["-c", &program]).output().unwrap().status.success() {
             eprintln!("LEFT OUT: {name} is not there");
             continue;
         }

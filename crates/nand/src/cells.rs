@@ -1,6 +1,7 @@
 //! Contents of mapping units: the out-of-band area and the content of each.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use leyden_sim::prefetch;
 use leyden_sim::sparse::{self, Runs, Sparse};
@@ -43,6 +44,12 @@ const fn place(unit: Ppa) -> (usize, usize) {
     (unit.index() >> CHUNK_BITS, unit.index() % CHUNK_UNITS)
 }
 
+/// The chunks in which `units` lie.
+fn chunks_of(units: &Range<usize>) -> Range<usize> {
+    let first = units.start >> CHUNK_BITS;
+    if units.is_empty() { first..first } else { first..units.end.div_ceil(CHUNK_UNITS) }
+}
+
 impl<C: Content> Cells<C> {
     /// Erased cells. The memory is only touched as it is written.
     pub(crate) fn new(geometry: &Geometry, with_versions: bool) -> Self {
@@ -81,7 +88,7 @@ impl<C: Content> Cells<C> {
     /// were never written. None if `C` has no size.
     pub(crate) fn contents(&self, first: Ppa, count: u32) -> impl Iterator<Item = &C> {
         let end = first.index() + count as usize;
-        (first.index() >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS)).flat_map(move |chunk| {
+        chunks_of(&(first.index()..end)).flat_map(move |chunk| {
             let units: &[C] = self.content.get(chunk).map_or(&[], |units| units);
             let at = chunk * CHUNK_UNITS;
             let begin = first.index().saturating_sub(at).min(units.len());
@@ -107,7 +114,7 @@ impl<C: Content> Cells<C> {
         units: impl ExactSizeIterator<Item = (Lpn, C)>,
     ) {
         let places = first.index()..first.index() + units.len();
-        for chunk in places.start >> CHUNK_BITS..places.end.div_ceil(CHUNK_UNITS) {
+        for chunk in chunks_of(&places) {
             self.want(chunk);
         }
         if !self.versions.is_empty() {
@@ -187,7 +194,7 @@ impl<C: Content> Cells<C> {
     pub(crate) fn erase(&mut self, geometry: &Geometry, block: BlockId) {
         let first = geometry.first_unit_of_block(block).index();
         let end = first + geometry.units_per_block() as usize;
-        for chunk in first >> CHUNK_BITS..end.div_ceil(CHUNK_UNITS) {
+        for chunk in chunks_of(&(first..end)) {
             let at = chunk * CHUNK_UNITS;
             let units = if self.has_begun(chunk) { self.units_of(chunk) } else { 0 };
             let (begin, end) = (first.saturating_sub(at).min(units), (end - at).min(units));
@@ -407,6 +414,14 @@ mod tests {
         let mut other = Cells::<C>::new(&geometry(), !with_versions);
         prop_assert!(!other.restore(serde_json::from_slice(&saved).unwrap()));
         Ok(())
+    }
+
+    /// As a dump does for each page that holds something else than units.
+    #[test]
+    fn no_units_begin_no_chunk() {
+        let mut cells = Cells::<Letter>::new(&geometry(), true);
+        cells.write(Ppa(5), 7, std::iter::empty());
+        assert_eq!(cells.used().count(), 0);
     }
 
     proptest! {

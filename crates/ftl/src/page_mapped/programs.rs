@@ -49,7 +49,8 @@ impl Programs {
         }
     }
 
-    /// A new entry of as many units, no more than a page has, and the places for their sources; the rest is padding.
+    /// A new entry of `units` units, no more than a page has, and the places of their sources, which the caller fills in; the
+    /// rest is padding.
     #[inline]
     pub(super) fn insert(
         &mut self,

@@ -155,8 +155,8 @@ fn a_read_sees_all_or_nothing() {
         let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
         let mut done = Vec::new();
         for round in 0..60 {
-            // Versions that wait beside each other take room of their own, also those of the same units.
-            let first = round % if coalesce { 5 } else { 2 } * 16;
+            // Without coalescing each version takes room of its own: writes of the same units, whose older versions wait.
+            let first = if coalesce { round % 5 * 16 } else { 0 };
             write(&mut ssd, first, 16, 1 + round);
             for _ in 0..20 {
                 ssd.submit(ssd.now(), Command::read(Lba(first * UNIT), 16 * UNIT as u32));

@@ -44,6 +44,11 @@ pub(super) fn build(
     let mut kept = BTreeSet::new();
     write(&root, &folder, Path::new(""), texts, &mut kept)?;
     remove_others(&folder, Path::new(""), &kept)?;
+    // Bugs that no finder of this run links must compile, too: only the run of all tests builds them.
+    let packages = packages(texts);
+    let chosen = packages.iter().flat_map(|name| ["--package", name]);
+    let arguments: Vec<&str> = ["check", "--lib"].into_iter().chain(chosen).collect();
+    cargo(&folder, &target, &arguments, profile)?;
     let mut programs = Programs { folder, torture: None, tests: BTreeMap::new() };
     if finders.iter().any(Finder::is_torture) {
         let built = cargo(
@@ -76,6 +81,12 @@ pub(super) fn build(
         programs.tests.insert(key, built);
     }
     Ok(programs)
+}
+
+/// The packages of the files at `texts`' paths.
+fn packages(texts: &BTreeMap<String, String>) -> BTreeSet<String> {
+    let folders = texts.keys().filter_map(|path| path.strip_prefix("crates/")?.split('/').next());
+    folders.map(|folder| format!("leyden-{folder}")).collect()
 }
 
 /// Runs cargo in `folder`; the programs that it has built, and their packages' manifests.
@@ -185,6 +196,13 @@ fn without_lints(manifest: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_package_with_a_bug_is_compiled() {
+        let paths = ["crates/ftl/src/a.rs", "crates/ftl/src/b.rs", "crates/serve/src/lib.rs"];
+        let texts = paths.map(|path| (path.to_owned(), String::new())).into();
+        assert!(packages(&texts).iter().eq(["leyden-ftl", "leyden-serve"]));
+    }
 
     #[test]
     fn the_copy_of_the_manifest_allows_everything() {

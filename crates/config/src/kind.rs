@@ -3,7 +3,8 @@
 //! **Invariants**: a key that changes nothing on a drive of the scenario's kind is refused. Keys are told from
 //! their defaults by value: one that is written with its default value says nothing wrong.
 
-use leyden_sim::ConfigError;
+use leyden_sim::{ConfigError, Span};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{PreconditionKind, Scenario};
@@ -21,7 +22,7 @@ pub enum DriveKind {
 
 /// Keys that only one kind of drive reads: what the others say to them.
 struct Unread {
-    /// Below `device`, or the table of the conventional member.
+    /// Below `device`, the table of the conventional member, or `precondition`.
     keys: &'static [&'static str],
     /// The feature that the drive lacks.
     why: &'static str,
@@ -46,6 +47,11 @@ const ON_ZONED: [Unread; 3] = [
     },
     Unread { keys: &["buffer.schedule"], why: "a zoned drive has buffer.zones.schedule" },
 ];
+
+const PRECONDITION_ON_ZONED: [Unread; 1] = [Unread {
+    keys: &["distribution", "rest", "tolerance", "max_passes", "settle"],
+    why: "a zoned drive is filled at most, and reaches no steady state",
+}];
 
 const ON_LAYERED: [Unread; 1] = [Unread {
     keys: &["atomic"],
@@ -94,8 +100,16 @@ impl Scenario {
             let problem = "the page cache and hints are for conventional drives; leave it out";
             return Err(ConfigError::new("host", problem));
         }
+        let has_store = self.workload.lsm.is_some() || self.workload.recorded.is_some();
+        if has_store && (self.run.ramp.time, self.run.ramp.requests) != (Span::ZERO, 0) {
+            let problem = "the figures of a store count from its first put; leave it out \
+                           (workload.recorded.skip leaves out the first puts of a recording)";
+            return Err(ConfigError::new("run.ramp", problem));
+        }
         let kind = match self.precondition.kind {
-            PreconditionKind::None | PreconditionKind::Fill => return Ok(()),
+            PreconditionKind::None | PreconditionKind::Fill => {
+                return check_unread(&self.precondition, "precondition", &PRECONDITION_ON_ZONED);
+            }
             PreconditionKind::Steady => "steady",
             PreconditionKind::Sampled => "sampled",
         };
@@ -108,13 +122,13 @@ impl Scenario {
 }
 
 /// Refuses the first of `unread` in `config` that is not as it is by default.
-fn check_unread(
-    config: &leyden_device::Config,
+fn check_unread<C: Serialize + Default>(
+    config: &C,
     place: &str,
     unread: &[Unread],
 ) -> Result<(), ConfigError> {
-    let json = |config: &leyden_device::Config| serde_json::to_value(config).unwrap_or_default();
-    let (given, default) = (json(config), json(&leyden_device::Config::default()));
+    let json = |config: &C| serde_json::to_value(config).unwrap_or_default();
+    let (given, default) = (json(config), json(&C::default()));
     for Unread { keys, why } in unread {
         for key in *keys {
             let [given, default] = [&given, &default].map(|value| at(value, key));

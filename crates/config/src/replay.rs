@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The beginning of a workload, left out of the measurement (fio's `ramp_time`). With `time` and `requests`,
-/// both must have passed.
+/// both must have passed. A store on zones counts all of its puts and has no ramp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ramp {

@@ -57,7 +57,12 @@ fn warned(record: &RunRecord) -> Vec<&str> {
 }
 
 fn record(scenario: &Scenario) -> RunRecord {
-    run(scenario, &mut Hooks::default()).unwrap().record
+    let record = run(scenario, &mut Hooks::default()).unwrap().record;
+    let mut warnings = record.warnings.clone();
+    warnings.sort_unstable();
+    warnings.dedup();
+    assert_eq!(warnings.len(), record.warnings.len(), "a warning twice: {:?}", record.warnings);
+    record
 }
 
 #[test]

@@ -114,7 +114,6 @@ pub(super) fn conduct(
         let record = subject.describe(&measured, Vec::new());
         repetitions.push(repeated::repetition(&record));
     };
-    warnings.extend(scenario.workload.trace.iter().flat_map(TraceConfig::warnings));
     if !measured.interrupted && bounds.limit.is_none() {
         warnings.extend(subject.cuts_not_made(&measured));
     }

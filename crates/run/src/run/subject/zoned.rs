@@ -31,7 +31,7 @@ pub(in crate::run) struct ZonedWatch<'a> {
     outages: Outages<'a>,
     /// Follows what goes on, if that is asked for.
     following: Following,
-    /// The zones' counters when the run began.
+    /// The zones' counters when the measurement began.
     before: ZonedStats,
     start: Time,
     next: Time,
@@ -89,6 +89,10 @@ impl<'a> ZonedWatch<'a> {
 impl<P: Payload> Watch<P, ZnsSsd<P>> for ZonedWatch<'_> {
     fn stats(&self, drive: &ZnsSsd<P>) -> Stats {
         drive.stats()
+    }
+
+    fn begin(&mut self, drive: &ZnsSsd<P>) {
+        self.before = drive.zoned_stats();
     }
 
     fn next_moment(&self) -> Time {

@@ -73,6 +73,21 @@ fn settings_without_effect_are_refused_with_their_key() {
             assert!(error.contains(key) && error.contains("no effect"), "{file}: {error}");
         }
     }
+    for set in [
+        "precondition.distribution=workload",
+        "precondition.rest=unwritten",
+        "precondition.tolerance=2 %",
+        "precondition.max_passes=10",
+        "precondition.settle=3 %",
+    ] {
+        let error = refused("selective-plp/fillseq", set);
+        let key = set.split('=').next().unwrap();
+        assert!(error.contains(key) && error.contains("no effect"), "{error}");
+    }
+    for store in ["selective-plp/fillseq", "selective-plp/fillseq-recorded"] {
+        let error = refused(store, "run.ramp.requests=5");
+        assert!(error.contains("run.ramp") && error.contains("first put"), "{error}");
+    }
     let error = refused("tpcc", "device.buffer.zones.schedule=fullest");
     assert!(error.contains("device.buffer.zones.schedule"), "{error}");
 }

@@ -65,6 +65,15 @@ fn hints_without_a_way_to_the_drive_change_nothing_but_a_warning() {
 }
 
 #[test]
+fn a_key_of_the_other_way_to_replay_is_warned_of() {
+    let folder = database();
+    let sets = ["host.hints.channel=piggyback", "workload.trace.speed=2"];
+    let record = record(&with_hints(&folder, &sets));
+    let [warning] = warned(&record)[..] else { panic!("{:?}", record.warnings) };
+    assert!(warning.starts_with("workload.trace.speed does nothing in closed-loop"), "{warning}");
+}
+
+#[test]
 fn both_ways_bring_hints_to_the_drive() {
     let folder = database();
     for way in ["piggyback", "command"] {

@@ -40,6 +40,18 @@ fn verifying_a_zoned_run_changes_nothing_of_what_happens() {
     assert!(verified.recovery.is_some());
 }
 
+/// What the zones counted is of the measured part, as what the host counted.
+#[test]
+fn a_ramp_is_left_out_of_the_zones_counters() {
+    let whole = record(&loaded(ZONED, &[]));
+    let part = record(&loaded(ZONED, &["run.ramp.requests=2_000"]));
+    let [all, measured] = [&whole, &part].map(|record| record.zones.as_ref().unwrap());
+    let left_out = whole.host.writes - part.host.writes;
+    assert_eq!((whole.host.writes, all.appends), (6_000, 3_000));
+    let appends = 3_000 - measured.appends;
+    assert!((1..=left_out).contains(&appends) && measured.resets < all.resets, "{measured:?}");
+}
+
 /// Appends are writes, over time as in total.
 #[test]
 fn the_series_of_a_zoned_run_has_its_appends() {

@@ -130,6 +130,16 @@ struct Callbacks<'o> {
     begun: Option<&'o mut dyn FnMut()>,
 }
 
+impl Callbacks<'_> {
+    #[cold]
+    #[inline(never)]
+    fn begun(&mut self) {
+        if let Some(begun) = &mut self.begun {
+            begun();
+        }
+    }
+}
+
 /// When the pump looks up: for cancellation and progress.
 struct Looks {
     /// Loop turns and completions.
@@ -269,9 +279,7 @@ where
     fn measured_from_now(&mut self) {
         self.watch.begin(self.device);
         self.measure.record_from(self.source.recorded());
-        if let Some(begun) = &mut self.callbacks.begun {
-            begun();
-        }
+        self.callbacks.begun();
     }
 
     fn set_stop(&mut self) {
@@ -373,8 +381,7 @@ where
         self.looks.steps += self.completions.len() as u64;
         self.completed += self.completions.len() as u64;
         let mut has_begun = false;
-        let mut completions = std::mem::take(&mut self.completions);
-        for completion in &completions {
+        for completion in &self.completions {
             let slot = self.slots.release(completion.tag);
             if self.listeners.content {
                 self.content.complete(completion.tag, completion)?;
@@ -394,13 +401,14 @@ where
             });
             if ramp_over {
                 self.measure.begin(self.now, self.watch.stats(self.device));
-                self.measured_from_now();
+                self.watch.begin(self.device);
+                self.measure.record_from(self.source.recorded());
+                self.callbacks.begun();
                 has_begun = true;
             }
             self.source.completed(slot.owner, self.now);
         }
-        completions.clear();
-        self.completions = completions;
+        self.completions.clear();
         if has_begun {
             self.set_stop();
         }

@@ -40,7 +40,7 @@ fn verifying_a_zoned_run_changes_nothing_of_what_happens() {
     assert!(verified.recovery.is_some());
 }
 
-/// What the zones counted is of the measured part, as what the host counted.
+/// Counters of the zones are of the measured part, like the host's.
 #[test]
 fn a_ramp_is_left_out_of_the_zones_counters() {
     let whole = record(&loaded(ZONED, &[]));

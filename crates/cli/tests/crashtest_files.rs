@@ -380,7 +380,7 @@ fn a_replica_has_what_was_acknowledged() {
         &format!("exec {}", script("check")),
         "--check-server",
         "--states",
-        "12",
+        "4",
         "--out",
         "lost",
     ]);

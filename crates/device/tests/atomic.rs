@@ -155,7 +155,7 @@ fn a_read_sees_all_or_nothing() {
         let mut ssd = Ssd::<Stamp>::new(&config, 1).unwrap();
         let mut done = Vec::new();
         for round in 0..60 {
-            // Without coalescing each version takes room of its own: writes of the same units, whose older versions wait.
+            // Without coalescing each version takes a slot: a write of the same units waits for room, though all are buffered.
             let first = if coalesce { round % 5 * 16 } else { 0 };
             write(&mut ssd, first, 16, 1 + round);
             for _ in 0..20 {

@@ -130,16 +130,6 @@ struct Callbacks<'o> {
     begun: Option<&'o mut dyn FnMut()>,
 }
 
-impl Callbacks<'_> {
-    #[cold]
-    #[inline(never)]
-    fn begun(&mut self) {
-        if let Some(begun) = &mut self.begun {
-            begun();
-        }
-    }
-}
-
 /// When the pump looks up: for cancellation and progress.
 struct Looks {
     /// Loop turns and completions.
@@ -279,7 +269,9 @@ where
     fn measured_from_now(&mut self) {
         self.watch.begin(self.device);
         self.measure.record_from(self.source.recorded());
-        self.callbacks.begun();
+        if let Some(begun) = &mut self.callbacks.begun {
+            begun();
+        }
     }
 
     fn set_stop(&mut self) {
@@ -401,15 +393,13 @@ where
             });
             if ramp_over {
                 self.measure.begin(self.now, self.watch.stats(self.device));
-                self.watch.begin(self.device);
-                self.measure.record_from(self.source.recorded());
-                self.callbacks.begun();
                 has_begun = true;
             }
             self.source.completed(slot.owner, self.now);
         }
         self.completions.clear();
         if has_begun {
+            self.measured_from_now();
             self.set_stop();
         }
         Ok(())

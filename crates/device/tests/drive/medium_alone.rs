@@ -115,7 +115,7 @@ fn what_was_promised_is_on_the_medium() {
         std::fs::write(format!("{name}.promises"), postcard::to_stdvec(&promises).unwrap())
             .unwrap();
         let status = Process::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_fresh_process_recovers_from_the_medium_alone"])
+            .args(["--exact", "medium_alone::a_fresh_process_recovers_from_the_medium_alone"])
             .env(ENVIRONMENT, format!("{}:{name}", policy.name))
             .status();
         assert!(status.unwrap().success(), "{}", policy.name);

@@ -27,6 +27,7 @@ mod payload;
 mod pool_fill;
 mod size;
 mod snapshot;
+mod snapshot_error;
 mod stats;
 mod status;
 mod units;
@@ -40,7 +41,7 @@ pub use command::{Action, Command, CopyRange, DataKind, MOST_COPY_RANGES, MOST_R
 pub use completion::{CommandId, Completion, Output};
 pub use config::{Config, FrontendConfig};
 pub use controller::power::{CutCost, CutLoss, PowerLoss, PowerSupply, Recovery};
-pub use controller::{CommandTable, Controller, Namespace, Request, RequestId, ToDump};
+pub use controller::{CommandTable, Controller, DriveOps, Namespace, Request, RequestId, ToDump};
 pub use conventional::{
     Conventional, DumpPageHolds, DumpPageView, HintStats, Item, Provision, Ssd, SsdStats,
     provision_of,
@@ -56,7 +57,7 @@ pub use op::Op;
 pub use payload::{NoData, Payload, SectorStamps, Stamp};
 pub use pool_fill::PoolFill;
 pub use size::{capacity_bytes, fit};
-pub use snapshot::SnapshotError;
+pub use snapshot_error::SnapshotError;
 pub use stats::Stats;
 pub use status::Status;
 pub use units::{Part, Units};

@@ -6,13 +6,11 @@
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 
-use leyden_sim::ConfigError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use crate::Payload;
 use crate::controller::{Controller, ControllerState, Namespace};
+use crate::{Payload, SnapshotError};
 
 const MAGIC: &[u8; 8] = b"LEYDSNAP";
 /// Bumped with every change of the layout.
@@ -23,23 +21,6 @@ const VERSION_LEAST: u32 = 7;
 const HEADER_BYTES: usize = 8 + 4 + 1 + 8;
 /// The body is read and written in pieces of this size.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// Why a snapshot could not be saved or loaded.
-#[derive(Debug, Error)]
-pub enum SnapshotError {
-    /// Reading or writing failed.
-    #[error("cannot read or write the snapshot")]
-    Io(#[from] io::Error),
-    /// It is not a snapshot, or of another version or payload.
-    #[error("not a snapshot for this run: {0}; delete it and precondition again")]
-    Foreign(String),
-    /// It is damaged.
-    #[error("the snapshot is corrupt: {0}; delete it and precondition again")]
-    Corrupt(String),
-    /// The configuration is impossible.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
 
 /// In the byte that tells kinds of payload apart: the drive is a zoned one.
 const ZONED: u8 = 128;
@@ -82,34 +63,38 @@ const fn kind<P: Payload, N: Resting<P>>() -> u8 {
 /// If the drive is not idle.
 pub(crate) fn save<P: Payload, N: Resting<P>>(
     drive: &Controller<P, N>,
-    to: &mut impl Write,
+    to: &mut dyn Write,
 ) -> Result<(), SnapshotError> {
     assert!(drive.is_idle(), "the drive is at work");
     let state = State { controller: drive.state(), namespace: drive.namespace().state() };
-    let failed = |error: postcard::Error| SnapshotError::Io(io::Error::other(error));
-    let size = postcard::ser_flavors::Size::default();
-    let length = postcard::serialize_with_flavor(&state, size).map_err(failed)?;
+    let mut length = Counting(0);
+    write_body(&state, &mut length)?;
 
     let mut to = Hashing::new(to);
     to.write_all(MAGIC)?;
     to.write_all(&VERSION.to_le_bytes())?;
     to.write_all(&[kind::<P, N>()])?;
-    to.write_all(&(length as u64).to_le_bytes())?;
-    let mut body = BufWriter::with_capacity(CHUNK_BYTES, &mut to);
-    if postcard::to_io(&state, &mut body).is_err() {
+    to.write_all(&length.0.to_le_bytes())?;
+    write_body(&state, &mut to)?;
+    let crc = to.crc.clone().finalize();
+    to.inner.write_all(&crc.to_le_bytes())?;
+    Ok(())
+}
+
+/// Writes `state`. Through a table, so that all that is written is compiled for one type of writer.
+fn write_body(state: &impl Serialize, to: &mut dyn Write) -> Result<(), SnapshotError> {
+    let mut body = BufWriter::with_capacity(CHUNK_BYTES, to);
+    if postcard::to_io(state, &mut body).is_err() {
         return Err(body_error(&mut body));
     }
     body.flush()?;
-    drop(body);
-    let crc = to.crc.clone().finalize();
-    to.inner.write_all(&crc.to_le_bytes())?;
     Ok(())
 }
 
 /// Gives `drive`, which is new, a saved state.
 pub(crate) fn load<P: Payload, N: Resting<P>>(
     mut drive: Controller<P, N>,
-    from: &mut impl Read,
+    from: &mut dyn Read,
 ) -> Result<Controller<P, N>, SnapshotError> {
     let state: State<N::Loaded> = read_state(from, kind::<P, N>())?;
     let foreign = || SnapshotError::Foreign("it is of a drive of another shape".to_owned());
@@ -121,7 +106,7 @@ pub(crate) fn load<P: Payload, N: Resting<P>>(
 
 /// Reads header, body and checksum, and checks all three.
 fn read_state<S: DeserializeOwned>(
-    from: &mut impl Read,
+    from: &mut dyn Read,
     kind: u8,
 ) -> Result<State<S>, SnapshotError> {
     let mut from = Hashing::new(from);
@@ -194,6 +179,19 @@ fn short(error: io::Error) -> SnapshotError {
 fn body_error(body: &mut impl Write) -> SnapshotError {
     let error = body.flush().err();
     SnapshotError::Io(error.unwrap_or_else(|| io::Error::other("the snapshot was not written")))
+}
+
+/// Counts bytes.
+struct Counting(u64);
+
+impl Write for Counting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Passes bytes through, and their checksum along.

@@ -4,24 +4,30 @@
 //! doesn't**: what a command means; that is the namespace's ([`Namespace`]), one per controller, known when
 //! compiling.
 
+mod built;
 mod commands;
 mod frontend;
 mod namespace;
+mod ops;
 pub(crate) mod power;
 mod requests;
 
-use leyden_buffer::Region;
-use leyden_nand::Geometry;
-use leyden_sim::{Digest, Time};
+use std::io::{Read, Write};
 
+use leyden_buffer::Region;
+use leyden_nand::{Geometry, Medium};
+use leyden_sim::{ConfigError, Digest, Time};
+
+pub(crate) use built::{Built, drive_ops, ops};
 pub use commands::CommandTable;
 pub use namespace::{Namespace, ToDump};
+pub use ops::DriveOps;
 pub use requests::{Request, RequestId};
 
 use crate::lba::SECTOR_BYTES;
 use crate::{
-    BlockDevice, Command, CommandId, Completion, FaultRule, FaultRules, FaultTarget,
-    FrontendConfig, Lba, Payload, Status,
+    BlockDevice, Command, CommandId, Completion, Config, FaultRule, FaultRules, FaultTarget,
+    FrontendConfig, Lba, Payload, SnapshotError, Status,
 };
 use frontend::FrontendEvent;
 use power::{PowerState, PowerSupply};
@@ -59,6 +65,41 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
             cuts: 0,
             faults: None,
         }
+    }
+
+    /// Saves the drive's state, in a stream: no copy of it is made.
+    ///
+    /// # Panics
+    /// If the drive is not idle.
+    pub fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError> {
+        (N::ops().save)(self, to)
+    }
+
+    /// A drive with a saved state. `config` and `seed` are those it was saved with.
+    pub fn load(config: &Config, seed: u64, from: &mut impl Read) -> Result<Self, SnapshotError> {
+        (N::ops().load)(Self::new(config, seed)?, from)
+    }
+
+    /// An empty drive. Everything random in it comes from `seed`.
+    ///
+    /// # Errors
+    /// If a value is impossible, or the drive could not keep its promises at a power cut.
+    pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
+        let drive = (N::ops().build)(config, seed)?;
+        drive.check_dump_room()?;
+        Ok(drive)
+    }
+
+    /// A drive without power on a medium that holds data, which another drive has left
+    /// ([`crate::Ssd::into_medium`]), in this process or in another. It is as good as new once the power has returned
+    /// ([`Controller::restore_power`]).
+    ///
+    /// # Errors
+    /// As [`Controller::new`].
+    pub fn on_medium(config: &Config, medium: Medium<P>) -> Result<Self, ConfigError> {
+        let mut drive = (N::ops().on_medium)(config, medium)?;
+        drive.power_off();
+        Ok(drive)
     }
 
     /// A drive that has just been made, without power.
@@ -179,7 +220,7 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// # Panics
     /// If they do not: a bug of ours.
     pub fn check(&self) {
-        if let Err(violation) = self.namespace.check() {
+        if let Err(violation) = (N::ops().check)(&self.namespace) {
             panic!("broken invariant: {violation}");
         }
     }

@@ -7,6 +7,7 @@ use leyden_power::Program;
 use leyden_sim::Time;
 
 use super::commands::CommandTable;
+use super::ops::DriveOps;
 use super::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
 use super::requests::RequestId;
 use crate::{Action, Lba, Payload};
@@ -31,9 +32,12 @@ pub struct ToDump<I> {
 ///
 /// The controller says when a command enters and leaves, and whether there is power; the namespace says
 /// what a command means. It keeps everything on its medium that a power cut leaves.
-pub trait Namespace<P: Payload> {
+pub trait Namespace<P: Payload>: Sized + 'static {
     /// A page of a dump.
     type Item;
+
+    /// The functions of a drive of this kind and payload.
+    fn ops() -> &'static DriveOps<P, Self>;
 
     /// The flash's shape.
     fn geometry(&self) -> &Geometry;

@@ -1,7 +1,6 @@
 //! How a drive is put together.
 
 use std::collections::VecDeque;
-use std::io;
 
 use leyden_buffer::schedule::{ScheduleConfig, Shape};
 use leyden_buffer::{PoolSizes, Region, WriteBuffer};
@@ -14,9 +13,8 @@ use super::dump::demand;
 use super::writer::Writer;
 use super::{Conventional, Ssd, SsdStats};
 use crate::atomic::{AtomicConfig, Atomicity};
-use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
-use crate::snapshot::{self, SnapshotError};
+use crate::controller::{Built, Controller};
 use crate::{Config, Payload};
 
 /// The flash's shape, and the buffer's.
@@ -103,53 +101,25 @@ impl Parts {
     }
 }
 
-impl<P: Payload> Ssd<P> {
-    /// An empty drive. Everything random in it comes from `seed`.
-    ///
-    /// # Errors
-    /// If a value is impossible, or the drive could not keep its promises at a power cut.
-    pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
+impl<P: Payload> Built<P> for Conventional<P> {
+    fn build(config: &Config, seed: u64) -> Result<Ssd<P>, ConfigError> {
         let parts = Parts::of(config)?;
         let medium = parts.blank_medium(config, seed);
-        let drive = parts.drive(config, medium)?;
-        drive.check_dump_room()?;
-        Ok(drive)
+        parts.drive(config, medium)
     }
 
-    /// Saves the drive's state, in a stream: no copy of it is made.
-    ///
-    /// # Panics
-    /// If the drive is not idle.
-    pub fn save(&self, to: &mut impl io::Write) -> Result<(), SnapshotError> {
-        snapshot::save(self, to)
+    fn on_medium(config: &Config, medium: Medium<P>) -> Result<Ssd<P>, ConfigError> {
+        Parts::of(config)?.drive(config, medium)
     }
+}
 
-    /// A drive with a saved state. `config` and `seed` are those it was saved with.
-    pub fn load(
-        config: &Config,
-        seed: u64,
-        from: &mut impl io::Read,
-    ) -> Result<Self, SnapshotError> {
-        snapshot::load(Self::new(config, seed)?, from)
-    }
-
+impl<P: Payload> Ssd<P> {
     /// A medium for the drive that `config` describes, with nothing on it.
     ///
     /// # Errors
-    /// As [`Ssd::new`].
+    /// As [`Controller::new`].
     pub fn blank_medium(config: &Config, seed: u64) -> Result<Medium<P>, ConfigError> {
         Ok(Parts::of(config)?.blank_medium(config, seed))
-    }
-
-    /// A drive without power on a medium that holds data: what [`Ssd::into_medium`] left, in this process
-    /// or in another. It is as good as new once the power has returned ([`Controller::restore_power`]).
-    ///
-    /// # Errors
-    /// As [`Ssd::new`].
-    pub fn on_medium(config: &Config, medium: Medium<P>) -> Result<Self, ConfigError> {
-        let mut drive = Parts::of(config)?.drive(config, medium)?;
-        drive.power_off();
-        Ok(drive)
     }
 
     /// The medium, which alone is left of a drive that has lost its power.

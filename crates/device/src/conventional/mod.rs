@@ -17,6 +17,7 @@ mod in_flight;
 mod inspect;
 mod provision;
 mod sampled;
+mod saved;
 mod stats;
 mod write_out;
 mod writer;
@@ -24,12 +25,11 @@ mod writer;
 use std::collections::VecDeque;
 
 use leyden_buffer::schedule::ScheduleConfig;
-use leyden_buffer::{BufferState, FlushTicket, Region, SlotId, WriteBuffer};
-use leyden_ftl::page_mapped::{Ended, Ftl, FtlState};
+use leyden_buffer::{FlushTicket, Region, WriteBuffer};
+use leyden_ftl::page_mapped::{Ended, Ftl};
 use leyden_nand::{DieId, Geometry, Interrupted, Lpn, Outcome};
 use leyden_power::Program;
 use leyden_sim::Time;
-use serde::{Deserialize, Serialize};
 
 pub use dump::Item;
 pub use hints::HintStats;
@@ -39,9 +39,8 @@ pub use stats::SsdStats;
 
 use crate::atomic::Atomicity;
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
-use crate::controller::{CommandTable, Controller, Namespace, RequestId, ToDump};
+use crate::controller::{CommandTable, Controller, DriveOps, Namespace, RequestId, ToDump, ops};
 use crate::lba::SECTOR_BYTES;
-use crate::snapshot::Resting;
 use crate::{Action, Lba, Op, Payload, Status};
 use writer::Writer;
 
@@ -303,6 +302,11 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
     type Item = Item<P>;
 
     #[inline]
+    fn ops() -> &'static DriveOps<P, Self> {
+        ops()
+    }
+
+    #[inline]
     fn geometry(&self) -> &Geometry {
         self.ftl.geometry()
     }
@@ -456,42 +460,5 @@ impl<P: Payload> Namespace<P> for Conventional<P> {
     fn halt(&mut self) {
         self.is_halted = true;
         self.writer.halt();
-    }
-}
-
-/// The state of the namespace in a snapshot.
-#[derive(Serialize, Deserialize)]
-#[serde(bound = "P: Payload")]
-pub(crate) struct ConventionalState<'a, P: Payload> {
-    staged: Vec<VecDeque<SlotId>>,
-    cursor: u32,
-    buffer: BufferState<P>,
-    ftl: FtlState<'a, P>,
-}
-
-impl<P: Payload> Resting<P> for Conventional<P> {
-    const IS_ZONED: bool = false;
-    type State<'a>
-        = ConventionalState<'a, P>
-    where
-        Self: 'a;
-    type Loaded = ConventionalState<'static, P>;
-
-    fn state(&self) -> ConventionalState<'_, P> {
-        let (staged, cursor) = self.writer.staged();
-        ConventionalState {
-            staged: staged.to_vec(),
-            cursor,
-            buffer: self.writer.buffer.state(),
-            ftl: self.ftl.state(),
-        }
-    }
-
-    fn restore(&mut self, state: ConventionalState<'static, P>) -> Option<Result<(), String>> {
-        let fits = self.writer.restore(state.staged, state.cursor)
-            && self.writer.buffer.restore(state.buffer);
-        let restored = fits.then(|| self.ftl.restore(state.ftl))??;
-        self.writer.wake(&self.ftl);
-        Some(restored.map_err(|violation| violation.to_string()))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leyden_nand::Content;
 use serde::{Deserialize, Serialize};
 
+use super::compiled::compiled_here;
 use crate::{Part, Payload};
 
 /// Which write produced each sector of a unit, or what each sector of a write is stamped with; 0 is
@@ -79,6 +80,7 @@ impl Payload for SectorStamps {
     type WriteData = Self;
     /// One for each sector of the read.
     type ReadData = Vec<u64>;
+    compiled_here!(SectorStamps);
 
     fn written(data: &Self, part: Part) -> Self {
         match data {

@@ -1,7 +1,6 @@
 //! How a zoned drive is put together.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
 
 use leyden_buffer::zoned::{BufferShape, ZoneBuffer, ZonePoolSizes};
 use leyden_ftl::zoned::{ZoneShape, ZonedFtl, zone_root_bytes};
@@ -12,9 +11,8 @@ use leyden_sim::{Bytes, ConfigError, Ratio};
 use super::dispatch::DispatchOrder;
 use super::waiters::FlashWaiters;
 use super::{ZnsSsd, Zoned, ZonedStats};
-use crate::controller::Controller;
 use crate::controller::power::PowerSupply;
-use crate::snapshot::{self, SnapshotError};
+use crate::controller::{Built, Controller};
 use crate::{Config, Payload};
 
 /// The sizes and settings with which a zoned drive's parts are made.
@@ -125,54 +123,25 @@ fn demand(
     }
 }
 
+impl<P: Payload> Built<P> for Zoned<P> {
+    fn build(config: &Config, seed: u64) -> Result<ZnsSsd<P>, ConfigError> {
+        Self::on_medium(config, ZnsSsd::blank_medium(config, seed)?)
+    }
+
+    fn on_medium(config: &Config, medium: Medium<P>) -> Result<ZnsSsd<P>, ConfigError> {
+        Parts::of(config)?.drive(config, medium)
+    }
+}
+
 impl<P: Payload> ZnsSsd<P> {
-    /// An empty drive. Everything random in it comes from `seed`.
-    ///
-    /// # Errors
-    /// If a value is impossible, or the drive could not keep its promises at a power cut.
-    pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
-        let medium = Self::blank_medium(config, seed)?;
-        let drive = Parts::of(config)?.drive(config, medium)?;
-        drive.check_dump_room()?;
-        Ok(drive)
-    }
-
-    /// Saves the drive's state, in a stream: no copy of it is made.
-    ///
-    /// # Panics
-    /// If the drive is not idle.
-    pub fn save(&self, to: &mut impl io::Write) -> Result<(), SnapshotError> {
-        snapshot::save(self, to)
-    }
-
-    /// A drive with a saved state. `config` and `seed` are those it was saved with.
-    pub fn load(
-        config: &Config,
-        seed: u64,
-        from: &mut impl io::Read,
-    ) -> Result<Self, SnapshotError> {
-        snapshot::load(Self::new(config, seed)?, from)
-    }
-
     /// A medium for the drive that `config` describes, with nothing on it.
     ///
     /// # Errors
-    /// As [`ZnsSsd::new`].
+    /// As [`Controller::new`].
     pub fn blank_medium(config: &Config, seed: u64) -> Result<Medium<P>, ConfigError> {
         let parts = Parts::of(config)?;
         let keeps = ZonedFtl::<P>::keeps(PowerSupply::durability(parts.power.as_ref()));
         Ok(Medium::new(&config.nand, parts.geometry, seed, keeps))
-    }
-
-    /// A drive without power on a medium that holds data: what [`ZnsSsd::into_medium`] left, in this process
-    /// or in another.
-    ///
-    /// # Errors
-    /// As [`ZnsSsd::new`].
-    pub fn on_medium(config: &Config, medium: Medium<P>) -> Result<Self, ConfigError> {
-        let mut drive = Parts::of(config)?.drive(config, medium)?;
-        drive.power_off();
-        Ok(drive)
     }
 
     /// The medium, which alone is left of a drive that has lost its power.

@@ -37,7 +37,7 @@ pub use provision::{ZonedProvision, provision_of_zones};
 pub use stats::ZonedStats;
 
 use crate::controller::power::{CutLoss, PowerLoss, PowerSupply, Recovery};
-use crate::controller::{CommandTable, Controller, Namespace, RequestId, ToDump};
+use crate::controller::{CommandTable, Controller, DriveOps, Namespace, RequestId, ToDump, ops};
 use crate::lba::SECTOR_BYTES;
 use crate::{Action, Lba, Op, Payload, Status};
 use dispatch::DispatchOrder;
@@ -280,6 +280,11 @@ impl<P: Payload> Zoned<P> {
 
 impl<P: Payload> Namespace<P> for Zoned<P> {
     type Item = Item<P>;
+
+    #[inline]
+    fn ops() -> &'static DriveOps<P, Self> {
+        ops()
+    }
 
     #[inline]
     fn geometry(&self) -> &Geometry {

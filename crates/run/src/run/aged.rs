@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leyden_device::{NoData, Payload, Stamp};
+use leyden_device::{Controller, Namespace, NoData, Payload, Stamp};
 
 use super::RunError;
 use super::precondition::Past;
-use super::snapshot::{self, Kept};
+use super::snapshot;
 use leyden_config::{PreconditionKind, Scenario};
 
 /// Drives for the runs of one command.
@@ -54,11 +54,11 @@ impl AgedDrives {
 
     /// The drive that `scenario` begins with; made by `make` if this is the first run to ask. Others that
     /// ask meanwhile wait.
-    pub(super) fn prepare<P: Payload, D: Kept<P>>(
+    pub(super) fn prepare<P: Payload, N: Namespace<P>>(
         &self,
         scenario: &Scenario,
-        make: impl FnOnce() -> Result<(D, Past), RunError>,
-    ) -> Result<(D, Past), RunError> {
+        make: impl FnOnce() -> Result<(Controller<P, N>, Past), RunError>,
+    ) -> Result<(Controller<P, N>, Past), RunError> {
         let Some(aged) = self.drives.get(&key(scenario)) else { return make() };
         let mut aged = lock(aged);
         let Some(drive) = aged.drive.clone() else {
@@ -77,7 +77,7 @@ impl AgedDrives {
         }
         drop(aged); // it is loaded while others load it too
         let mut from = drive.snapshot.as_slice();
-        let loaded = D::load(&scenario.device, scenario.seed, &mut from)
+        let loaded = Controller::load(&scenario.device, scenario.seed, &mut from)
             .unwrap_or_else(|error| panic!("a drive saved a moment ago: {error}"));
         Ok((loaded, drive.past.clone()))
     }

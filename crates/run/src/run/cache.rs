@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use leyden_config::{PreconditionKind, Scenario};
-use leyden_device::Payload;
+use leyden_device::{Controller, Namespace, Payload};
 use sha2::{Digest, Sha256};
 
 use super::RunError;
 use super::machine::Stopwatch;
 use super::precondition::Past;
-use super::snapshot::{self, Found, Kept};
+use super::snapshot::{self, Found};
 
 /// Drives that are made faster are not kept.
 const WORTH_KEEPING_S: f64 = if cfg!(test) { 0.0 } else { 0.5 };
@@ -91,17 +91,17 @@ impl DriveCache {
 
     /// The drive that `scenario` begins with: from the cache, or made by `make` and kept if that took long. A cache that
     /// cannot be written or read changes nothing but the time; `note` is told.
-    pub(super) fn prepare<P: Payload, D: Kept<P>>(
+    pub(super) fn prepare<P: Payload, N: Namespace<P>>(
         &self,
         scenario: &Scenario,
-        make: impl FnOnce() -> Result<(D, Past), RunError>,
+        make: impl FnOnce() -> Result<(Controller<P, N>, Past), RunError>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(D, Past), RunError> {
+    ) -> Result<(Controller<P, N>, Past), RunError> {
         if scenario.precondition.kind == PreconditionKind::None {
             return make();
         }
         let path = self.path(&snapshot::fingerprint::<P>(scenario));
-        match snapshot::load::<P, D>(&path, scenario) {
+        match snapshot::load::<P, N>(&path, scenario) {
             Ok(Found::Drive(drive, past)) => {
                 touch(&path);
                 return Ok((*drive, past));
@@ -119,11 +119,11 @@ impl DriveCache {
         Ok((drive, past))
     }
 
-    fn keep<P: Payload, D: Kept<P>>(
+    fn keep<P: Payload, N: Namespace<P>>(
         &self,
         path: &Path,
         scenario: &Scenario,
-        drive: &D,
+        drive: &Controller<P, N>,
         past: &Past,
     ) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;

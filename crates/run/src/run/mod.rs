@@ -32,7 +32,7 @@ mod watcher;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leyden_config::{Scenario, WorkloadConfig};
-use leyden_device::Payload;
+use leyden_device::{Controller, Payload};
 use leyden_record::{RunRecord, SlowCommand, Timeline};
 use leyden_sim::{ConfigError, Energy, Time};
 use leyden_workload::synth::{Job, JobConfig};
@@ -48,8 +48,9 @@ use follow::{Following, Window};
 pub use many::{Plan, run_all, run_each};
 pub(crate) use many::{Watch, each, needs_bytes};
 use precondition::Past;
+use precondition::Preconditioned;
 use repeated::Round;
-use snapshot::{Found, Kept};
+use snapshot::Found;
 
 /// Why a run yielded nothing.
 #[derive(Debug, Error)]
@@ -222,10 +223,10 @@ pub fn in_device(error: ConfigError) -> RunError {
 }
 
 /// The drive as the run begins: as another run has made it, or made here.
-fn prepare<P: Payload, D: Kept<P>>(
+fn prepare<P: Payload, N: Preconditioned<P>>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
-) -> Result<(D, Past), RunError> {
+) -> Result<(Controller<P, N>, Past), RunError> {
     match hooks.aged {
         Some(aged) => aged.prepare(scenario, || find(scenario, hooks)),
         None => find(scenario, hooks),
@@ -234,10 +235,10 @@ fn prepare<P: Payload, D: Kept<P>>(
 
 /// The drive as the run begins: as an earlier command has made it, or made here. A snapshot that the scenario names goes
 /// before.
-fn find<P: Payload, D: Kept<P>>(
+fn find<P: Payload, N: Preconditioned<P>>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
-) -> Result<(D, Past), RunError> {
+) -> Result<(Controller<P, N>, Past), RunError> {
     let Some(cache) = hooks.cache.filter(|_| scenario.precondition.snapshot_file.is_none()) else {
         return make(scenario, hooks);
     };
@@ -251,10 +252,10 @@ fn find<P: Payload, D: Kept<P>>(
 }
 
 /// The drive as the run begins: preconditioned, or from its snapshot.
-fn make<P: Payload, D: Kept<P>>(
+fn make<P: Payload, N: Preconditioned<P>>(
     scenario: &Scenario,
     hooks: &mut Hooks<'_>,
-) -> Result<(D, Past), RunError> {
+) -> Result<(Controller<P, N>, Past), RunError> {
     let snapshot = scenario.precondition.snapshot_file.as_deref();
     if let Some(path) = snapshot {
         match snapshot::load(path, scenario)? {
@@ -265,8 +266,8 @@ fn make<P: Payload, D: Kept<P>>(
             Found::Nothing => {}
         }
     }
-    let mut drive = D::new(&scenario.device, scenario.seed).map_err(in_device)?;
-    let past = drive.precondition(scenario, hooks)?;
+    let mut drive = Controller::new(&scenario.device, scenario.seed).map_err(in_device)?;
+    let past = N::precondition(&mut drive, scenario, hooks)?;
     if let Some(path) = snapshot {
         snapshot::save(path, scenario, &drive, &past)?;
     }

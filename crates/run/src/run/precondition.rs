@@ -4,8 +4,8 @@
 //! writes, and reads of preconditioned addresses return that.
 
 use leyden_device::{
-    BlockDevice, Command, Completion, Lba, Op, Payload, SECTOR_BYTES, Ssd, Status, ZnsSsd,
-    ZoneAction,
+    BlockDevice, Command, Completion, Controller, Conventional, Lba, Namespace, Op, Payload,
+    SECTOR_BYTES, Ssd, Status, ZnsSsd, ZoneAction, Zoned,
 };
 use leyden_host::Powered;
 use leyden_sim::Rng;
@@ -35,71 +35,84 @@ pub(super) struct Past {
     pub(super) settling: Option<Settling>,
 }
 
-/// Preconditions `ssd` as the scenario says.
-pub(super) fn precondition<P: Payload>(
-    ssd: &mut Ssd<P>,
-    scenario: &Scenario,
-    hooks: &mut Hooks<'_>,
-) -> Result<Past, RunError> {
-    let mut past = Past::default();
-    if scenario.precondition.kind == PreconditionKind::None {
-        return Ok(past);
-    }
-    if scenario.precondition.kind == PreconditionKind::Sampled {
-        sampled::draw(ssd, scenario)?;
-    }
-    ssd.set_untimed(true);
-    let mut feeder = Feeder::new(ssd);
-    match scenario.precondition.kind {
-        PreconditionKind::Sampled => come_into_step(&mut feeder, scenario, hooks)?,
-        _ if scenario.precondition.rest == Rest::Unwritten => {}
-        _ => fill(&mut feeder, hooks)?,
-    }
-    if scenario.precondition.kind == PreconditionKind::Steady {
-        let settling = settle(&mut feeder, scenario, hooks)?;
-        if !settling.settled {
-            past.warnings.push(format!(
-                "preconditioning stopped after {:.1} times the capacity, before the write \
-                 amplification had settled within {}",
-                settling.passes, scenario.precondition.tolerance
-            ));
-        }
-        past.settling = Some(settling);
-    }
-    feeder.drain()?;
-    ssd.set_untimed(false);
-    Ok(past)
+/// A kind of drive that can be brought into the state that a run begins with.
+pub(super) trait Preconditioned<P: Payload>: Namespace<P> {
+    /// Preconditions `drive`, which is new, as the scenario says.
+    fn precondition(
+        drive: &mut Controller<P, Self>,
+        scenario: &Scenario,
+        hooks: &mut Hooks<'_>,
+    ) -> Result<Past, RunError>;
 }
 
-/// Writes every zone of `drive` full, in order, and resets it, if the scenario has it filled: each block of theirs has been
-/// programmed and erased once, and no zone is written.
-pub(super) fn use_zones<P: Payload>(
-    drive: &mut ZnsSsd<P>,
-    scenario: &Scenario,
-    hooks: &mut Hooks<'_>,
-) -> Result<Past, RunError> {
-    if scenario.precondition.kind == PreconditionKind::None {
-        return Ok(Past::default());
-    }
-    drive.set_untimed(true);
-    let zones = drive.all_zones();
-    let mut feeder = Feeder::new(drive);
-    for (number, zone) in zones.iter().enumerate() {
-        let (mut lba, end) = (zone.start.0, zone.start.0 + zone.capacity);
-        while lba < end {
-            let sectors = (FILL_BYTES / SECTOR_BYTES).min(end - lba);
-            feeder.submit(Op::Write, lba, sectors as u32)?;
-            lba += sectors;
+impl<P: Payload> Preconditioned<P> for Conventional<P> {
+    fn precondition(
+        ssd: &mut Ssd<P>,
+        scenario: &Scenario,
+        hooks: &mut Hooks<'_>,
+    ) -> Result<Past, RunError> {
+        let mut past = Past::default();
+        if scenario.precondition.kind == PreconditionKind::None {
+            return Ok(past);
         }
-        check_in(hooks, number as f64 / zones.len() as f64)?;
+        if scenario.precondition.kind == PreconditionKind::Sampled {
+            sampled::draw(ssd, scenario)?;
+        }
+        ssd.set_untimed(true);
+        let mut feeder = Feeder::new(ssd);
+        match scenario.precondition.kind {
+            PreconditionKind::Sampled => come_into_step(&mut feeder, scenario, hooks)?,
+            _ if scenario.precondition.rest == Rest::Unwritten => {}
+            _ => fill(&mut feeder, hooks)?,
+        }
+        if scenario.precondition.kind == PreconditionKind::Steady {
+            let settling = settle(&mut feeder, scenario, hooks)?;
+            if !settling.settled {
+                past.warnings.push(format!(
+                    "preconditioning stopped after {:.1} times the capacity, before the write \
+                     amplification had settled within {}",
+                    settling.passes, scenario.precondition.tolerance
+                ));
+            }
+            past.settling = Some(settling);
+        }
+        feeder.drain()?;
+        ssd.set_untimed(false);
+        Ok(past)
     }
-    feeder.drain()?;
-    for zone in &zones {
-        feeder.submit(Op::Zone(ZoneAction::Reset), zone.start.0, 0)?;
+}
+
+impl<P: Payload> Preconditioned<P> for Zoned<P> {
+    /// Writes every zone of `drive` full, in order, and resets it, if the scenario has it filled: each block of theirs has been
+    /// programmed and erased once, and no zone is written.
+    fn precondition(
+        drive: &mut ZnsSsd<P>,
+        scenario: &Scenario,
+        hooks: &mut Hooks<'_>,
+    ) -> Result<Past, RunError> {
+        if scenario.precondition.kind == PreconditionKind::None {
+            return Ok(Past::default());
+        }
+        drive.set_untimed(true);
+        let zones = drive.all_zones();
+        let mut feeder = Feeder::new(drive);
+        for (number, zone) in zones.iter().enumerate() {
+            let (mut lba, end) = (zone.start.0, zone.start.0 + zone.capacity);
+            while lba < end {
+                let sectors = (FILL_BYTES / SECTOR_BYTES).min(end - lba);
+                feeder.submit(Op::Write, lba, sectors as u32)?;
+                lba += sectors;
+            }
+            check_in(hooks, number as f64 / zones.len() as f64)?;
+        }
+        feeder.drain()?;
+        for zone in &zones {
+            feeder.submit(Op::Zone(ZoneAction::Reset), zone.start.0, 0)?;
+        }
+        feeder.drain()?;
+        drive.set_untimed(false);
+        Ok(Past::default())
     }
-    feeder.drain()?;
-    drive.set_untimed(false);
-    Ok(Past::default())
 }
 
 /// Writes every address once, in order.

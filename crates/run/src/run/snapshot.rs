@@ -10,13 +10,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
-use leyden_device::{Config, Payload, SnapshotError, Ssd, ZnsSsd};
-use leyden_sim::{ConfigError, Digest};
+use leyden_device::{Config, Controller, Namespace, Payload, SnapshotError};
+use leyden_sim::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::RunError;
 use super::precondition::Past;
-use super::{Hooks, RunError, precondition};
 use leyden_config::{Distribution, PreconditionConfig, Scenario, WorkloadConfig};
 use leyden_record::Settling;
 
@@ -35,71 +35,21 @@ struct Header {
     made_of: BTreeMap<String, Value>,
 }
 
-/// A drive whose state can be kept, and that can be brought into the state that a run begins with.
-pub(super) trait Kept<P: Payload>: Sized {
-    /// A new one.
-    fn new(config: &Config, seed: u64) -> Result<Self, ConfigError>;
-    /// One with a saved state.
-    fn load(config: &Config, seed: u64, from: &mut impl io::Read) -> Result<Self, SnapshotError>;
-    /// Saves its state.
-    fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError>;
-    /// Ages it as `scenario` says.
-    fn precondition(
-        &mut self,
-        scenario: &Scenario,
-        hooks: &mut Hooks<'_>,
-    ) -> Result<Past, RunError>;
-}
-
-/// The drives are called the same.
-macro_rules! kept {
-    ($drive:ident, $precondition:path) => {
-        impl<P: Payload> Kept<P> for $drive<P> {
-            fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
-                $drive::new(config, seed)
-            }
-
-            fn load(
-                config: &Config,
-                seed: u64,
-                from: &mut impl io::Read,
-            ) -> Result<Self, SnapshotError> {
-                $drive::load(config, seed, from)
-            }
-
-            fn save(&self, to: &mut impl Write) -> Result<(), SnapshotError> {
-                $drive::save(self, to)
-            }
-
-            fn precondition(
-                &mut self,
-                scenario: &Scenario,
-                hooks: &mut Hooks<'_>,
-            ) -> Result<Past, RunError> {
-                $precondition(self, scenario, hooks)
-            }
-        }
-    };
-}
-
-kept!(Ssd, precondition::precondition);
-kept!(ZnsSsd, precondition::use_zones);
-
 /// The contents of a snapshot's file.
-pub(super) enum Found<D> {
+pub(super) enum Found<P: Payload, N> {
     /// There is no file.
     Nothing,
     /// The drive, and what preconditioning it tells.
-    Drive(Box<D>, Past),
+    Drive(Box<Controller<P, N>>, Past),
     /// Another drive, and why it will not do.
     Other(String),
 }
 
 /// The drive in `path`.
-pub(super) fn load<P: Payload, D: Kept<P>>(
+pub(super) fn load<P: Payload, N: Namespace<P>>(
     path: &Path,
     scenario: &Scenario,
-) -> Result<Found<D>, RunError> {
+) -> Result<Found<P, N>, RunError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -123,29 +73,31 @@ pub(super) fn load<P: Payload, D: Kept<P>>(
         return Ok(Found::Other(difference(&header.made_of, &parts.by_key())));
     }
     let drive =
-        D::load(&scenario.device, scenario.seed, &mut from).map_err(|error| match error {
-            SnapshotError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                failure(path, "cannot be read", error)
-            }
-            error => {
-                let cause = error.to_string();
-                let cause = cause.split(';').next().unwrap_or_default();
-                let problem = format!(
-                    "{} is damaged ({cause}); delete it, and it is made again",
-                    path.display()
-                );
-                RunError::config("precondition.snapshot", problem)
-            }
-        })?;
+        Controller::load(&scenario.device, scenario.seed, &mut from).map_err(
+            |error| match error {
+                SnapshotError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                    failure(path, "cannot be read", error)
+                }
+                error => {
+                    let cause = error.to_string();
+                    let cause = cause.split(';').next().unwrap_or_default();
+                    let problem = format!(
+                        "{} is damaged ({cause}); delete it, and it is made again",
+                        path.display()
+                    );
+                    RunError::config("precondition.snapshot", problem)
+                }
+            },
+        )?;
     let past = Past { warnings: header.warnings, settling: header.settling };
     Ok(Found::Drive(Box::new(drive), past))
 }
 
 /// Keeps the drive; the file appears whole or not at all.
-pub(super) fn save<P: Payload, D: Kept<P>>(
+pub(super) fn save<P: Payload, N: Namespace<P>>(
     path: &Path,
     scenario: &Scenario,
-    drive: &D,
+    drive: &Controller<P, N>,
     past: &Past,
 ) -> Result<(), RunError> {
     let parts = Parts::of::<P>(scenario);

@@ -21,6 +21,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// # Panics
     /// If the configuration has no `power` table, the power is off already, or time runs backwards.
     pub fn cut_power(&mut self, now: Time) -> PowerLoss {
+        (N::ops().cut_power)(self, now)
+    }
+
+    pub(in crate::controller) fn lose_power(&mut self, now: Time) -> PowerLoss {
         assert!(now >= self.now, "time ran backwards");
         assert!(self.power_state != PowerState::Off, "the power is off already");
         self.now = now;

@@ -52,6 +52,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     ///
     /// `None` for a drive without `[device.power]`, or one that has no power or recovers.
     pub fn cut_cost(&self) -> Option<CutCost> {
+        (N::ops().cut_cost)(self)
+    }
+
+    pub(in crate::controller) fn cost_of_cut(&self) -> Option<CutCost> {
         let supply = self.power.as_ref()?;
         if self.power_state != PowerState::On {
             return None;
@@ -64,6 +68,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     ///
     /// `None` as for [`Controller::cut_cost`].
     pub fn cut_loss(&self, energy: Energy) -> Option<CutLoss> {
+        (N::ops().cut_loss)(self, energy)
+    }
+
+    pub(in crate::controller) fn loss_of_cut(&self, energy: Energy) -> Option<CutLoss> {
         let supply = self.power.as_ref()?;
         if self.power_state != PowerState::On {
             return None;

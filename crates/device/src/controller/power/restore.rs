@@ -17,6 +17,10 @@ impl<P: Payload, N: Namespace<P>> Controller<P, N> {
     /// # Panics
     /// If the power is on, or time runs backwards.
     pub fn restore_power(&mut self, now: Time) -> Recovery {
+        (N::ops().restore_power)(self, now)
+    }
+
+    pub(in crate::controller) fn regain_power(&mut self, now: Time) -> Recovery {
         assert!(now >= self.now, "time ran backwards");
         assert!(self.power_state == PowerState::Off, "the power is on");
         self.now = now;

@@ -67,7 +67,7 @@ fn ready<P: Payload>(
 ) -> Result<Prepared<Ssd<P>>, RunError> {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (mut ssd, past) = prepare::<P, Ssd<P>>(scenario, hooks)?;
+    let (mut ssd, past): (Ssd<P>, _) = prepare(scenario, hooks)?;
     ssd.forget_peaks();
     Ok(Prepared { subject: ssd, past, wall_s: preparing.seconds() })
 }

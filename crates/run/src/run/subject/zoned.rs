@@ -182,7 +182,7 @@ pub(in crate::run) fn run_with<P: Payload>(
 ) -> Result<Outcome, RunError> {
     let preparing = machine::Stopwatch::start();
     hooks.progress(Phase::Preconditioning, 0.0);
-    let (mut drive, past) = prepare::<P, ZnsSsd<P>>(scenario, hooks)?;
+    let (mut drive, past): (ZnsSsd<P>, _) = prepare(scenario, hooks)?;
     drive.forget_peaks();
     let wall_s = preparing.seconds();
     let layout = layout(&drive);

@@ -54,9 +54,9 @@ fn drives_that_agree_are_preconditioned_once() {
     for scenario in &scenarios {
         let age = || {
             made.set(made.get() + 1);
-            make::<Stamp, Ssd<Stamp>>(scenario, &mut Hooks::default())
+            make(scenario, &mut Hooks::default())
         };
-        aged.prepare::<Stamp, Ssd<Stamp>>(scenario, age).unwrap();
+        let _: (Ssd<Stamp>, _) = aged.prepare(scenario, age).unwrap();
     }
     assert_eq!(made.get(), 3, "one for four, and two of their own");
     let is_shared: Vec<_> = scenarios.iter().map(|scenario| aged.is_shared(scenario)).collect();

@@ -62,7 +62,7 @@ fn lba(zone: u32, block: u64) -> Lba {
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
+enum ZonedCommand {
     Write { zone: u32, at: u64, blocks: u64, number: u64, flags: WriteFlags },
     Append { zone: u32, blocks: u64, number: u64, flags: WriteFlags },
     Read { zone: u32 },
@@ -71,22 +71,24 @@ enum Asked {
     Flush,
 }
 
-fn submit(drive: &mut Drive, asked: &Asked) {
+fn submit(drive: &mut Drive, asked: &ZonedCommand) {
     let now = drive.now();
     let data = |blocks: u64, number: u64| {
         (0..blocks).flat_map(|at| block(number + at)).collect::<Vec<_>>()
     };
     let done = match *asked {
-        Asked::Write { zone, at, blocks, number, flags } => {
+        ZonedCommand::Write { zone, at, blocks, number, flags } => {
             drive.write(now, 0, lba(zone, at), &data(blocks, number), flags)
         }
-        Asked::Append { zone, blocks, number, flags } => {
+        ZonedCommand::Append { zone, blocks, number, flags } => {
             drive.append(now, 0, lba(zone, 0), &data(blocks, number), flags)
         }
-        Asked::Read { zone } => drive.read(now, 0, lba(zone, 0), (CAPACITY * BLOCK_SECTORS) as u32),
-        Asked::Zone { ask, .. } => drive.zone(now, 0, ask),
-        Asked::Report => drive.zone_report(now, 0, Lba(0), 3),
-        Asked::Flush => drive.flush(now, 0),
+        ZonedCommand::Read { zone } => {
+            drive.read(now, 0, lba(zone, 0), (CAPACITY * BLOCK_SECTORS) as u32)
+        }
+        ZonedCommand::Zone { ask, .. } => drive.zone(now, 0, ask),
+        ZonedCommand::Report => drive.zone_report(now, 0, Lba(0), 3),
+        ZonedCommand::Flush => drive.flush(now, 0),
     };
     done.unwrap();
 }
@@ -113,7 +115,7 @@ impl Work {
         Self { rng: Rng::new(seed, "image.zoned"), number: 1, region }
     }
 
-    fn next(&mut self, drive: &Drive) -> Asked {
+    fn next(&mut self, drive: &Drive) -> ZonedCommand {
         let rng = &mut self.rng;
         let zone = rng.below(6) as u32;
         let descriptor = drive.device().zoned().unwrap().zone(ZoneId(zone));
@@ -126,28 +128,28 @@ impl Work {
         };
         let number = self.number;
         self.number += blocks;
-        let ask = |action| Asked::Zone { zone, ask: ZoneAsk::new(action, lba(zone, 0)) };
+        let ask = |action| ZonedCommand::Zone { zone, ask: ZoneAsk::new(action, lba(zone, 0)) };
         let in_area = if descriptor.has_zrwa { rng.below(AREA + 4) } else { 0 };
         match rng.below(20) {
-            0 => Asked::Flush,
-            1 => Asked::Read { zone },
-            2 => Asked::Report,
+            0 => ZonedCommand::Flush,
+            1 => ZonedCommand::Read { zone },
+            2 => ZonedCommand::Report,
             3 => ask(ZoneAction::Reset),
             4 => ask(ZoneAction::Finish),
             5 => ask(ZoneAction::Close),
             6 | 7 => {
                 let zrwa = rng.below(2) == 0;
-                Asked::Zone {
+                ZonedCommand::Zone {
                     zone,
                     ask: ZoneAsk { zrwa, ..ZoneAsk::new(ZoneAction::Open, lba(zone, 0)) },
                 }
             }
             8 => {
                 let last = lba(zone, wp + 2 * (1 + rng.below(3)) - 1);
-                Asked::Zone { zone, ask: ZoneAsk::new(ZoneAction::FlushZrwa, last) }
+                ZonedCommand::Zone { zone, ask: ZoneAsk::new(ZoneAction::FlushZrwa, last) }
             }
-            9..12 => Asked::Append { zone, blocks, number, flags },
-            _ => Asked::Write { zone, at: wp + in_area, blocks, number, flags },
+            9..12 => ZonedCommand::Append { zone, blocks, number, flags },
+            _ => ZonedCommand::Write { zone, at: wp + in_area, blocks, number, flags },
         }
     }
 }
@@ -189,12 +191,14 @@ impl Twin {
     }
 
     /// A command has ended well; or, if it is not `promised`, it was asked for and may have happened.
-    fn happened(&mut self, asked: &Asked, appended: Option<Lba>, promised: bool) {
+    fn happened(&mut self, asked: &ZonedCommand, appended: Option<Lba>, promised: bool) {
         let region = self.region;
         let keeps =
             |flags: WriteFlags| promised && (region == Region::Full || flags.plp || flags.fua);
         match *asked {
-            Asked::Write { zone, at, blocks, number, .. } if self.zones[zone as usize].has_area => {
+            ZonedCommand::Write { zone, at, blocks, number, .. }
+                if self.zones[zone as usize].has_area =>
+            {
                 let zone = &mut self.zones[zone as usize];
                 let (wp, end) = (zone.blocks.len() as u64, at + blocks);
                 for index in 0..blocks {
@@ -210,9 +214,9 @@ impl Twin {
                 }
             }
             // A zone with a Zone Random Write Area takes no appends.
-            Asked::Append { zone, .. } if self.zones[zone as usize].has_area => {}
-            Asked::Write { zone, blocks, number, flags, .. }
-            | Asked::Append { zone, blocks, number, flags } => {
+            ZonedCommand::Append { zone, .. } if self.zones[zone as usize].has_area => {}
+            ZonedCommand::Write { zone, blocks, number, flags, .. }
+            | ZonedCommand::Append { zone, blocks, number, flags } => {
                 let twin = &mut self.zones[zone as usize];
                 let at = twin.blocks.len() as u64;
                 assert!(appended.is_none_or(|appended| appended == lba(zone, at)));
@@ -223,12 +227,12 @@ impl Twin {
                     twin.kept = twin.blocks.len();
                 }
             }
-            Asked::Flush if promised => {
+            ZonedCommand::Flush if promised => {
                 for zone in &mut self.zones {
                     zone.kept = zone.blocks.len();
                 }
             }
-            Asked::Zone { zone, ask } if promised => {
+            ZonedCommand::Zone { zone, ask } if promised => {
                 let zone = &mut self.zones[zone as usize];
                 match ask.action {
                     ZoneAction::Reset => *zone = Zone::default(),
@@ -255,10 +259,10 @@ impl Twin {
     }
 
     /// Holds the drive against this, and takes over what is there. `last` was not answered.
-    fn check(&mut self, drive: &Drive, last: Option<&Asked>, was_cut: bool) {
+    fn check(&mut self, drive: &Drive, last: Option<&ZonedCommand>, was_cut: bool) {
         let ssd = drive.device().zoned().unwrap();
         let may_be_empty = |zone: u32| match last {
-            Some(Asked::Zone { zone: asked, ask }) => {
+            Some(ZonedCommand::Zone { zone: asked, ask }) => {
                 *asked == zone && ask.action == ZoneAction::Reset
             }
             _ => false,
@@ -359,7 +363,7 @@ fn regions() -> impl Strategy<Value = Region> {
 }
 
 /// One life of a process: it is killed, and returns the command that was not answered; or it closes the image.
-fn live(mut drive: Drive, life: &Life, work: &mut Work, twin: &mut Twin) -> Option<Asked> {
+fn live(mut drive: Drive, life: &Life, work: &mut Work, twin: &mut Twin) -> Option<ZonedCommand> {
     for step in 0..life.steps {
         let asked = work.next(&drive);
         submit(&mut drive, &asked);
@@ -370,7 +374,7 @@ fn live(mut drive: Drive, life: &Life, work: &mut Work, twin: &mut Twin) -> Opti
         if done.status == Status::Success {
             twin.happened(&asked, done.appended, true);
         }
-        assert_eq!(done.zones.is_some(), matches!(asked, Asked::Report));
+        assert_eq!(done.zones.is_some(), matches!(asked, ZonedCommand::Report));
         if life.checkpoints && step % 64 == 63 {
             drive.rest().unwrap();
             drive.checkpoint(false).unwrap();
@@ -558,9 +562,9 @@ fn commands_of_other_kinds_of_drives_have_their_status() {
     let path = folder.path().join("conventional");
     let mut drive = Drive::create(&path, conventional).unwrap();
     for asked in [
-        Asked::Report,
-        Asked::Append { zone: 0, blocks: 1, number: 1, flags: WriteFlags::default() },
-        Asked::Zone { zone: 0, ask: ZoneAsk::new(ZoneAction::Reset, Lba(0)) },
+        ZonedCommand::Report,
+        ZonedCommand::Append { zone: 0, blocks: 1, number: 1, flags: WriteFlags::default() },
+        ZonedCommand::Zone { zone: 0, ask: ZoneAsk::new(ZoneAction::Reset, Lba(0)) },
     ] {
         submit(&mut drive, &asked);
         assert_eq!(wait(&mut drive).status, Status::InvalidOpcode, "{asked:?}");
@@ -569,9 +573,18 @@ fn commands_of_other_kinds_of_drives_have_their_status() {
     let mut drive = Drive::create(&folder.path().join("zoned"), config(Region::None, 1)).unwrap();
     let plp = WriteFlags { plp: true, fua: false };
     for (asked, status) in [
-        (Asked::Write { zone: 0, at: 1, blocks: 1, number: 1, flags: plp }, Status::InvalidField),
         (
-            Asked::Write { zone: 0, at: 1, blocks: 1, number: 1, flags: WriteFlags::default() },
+            ZonedCommand::Write { zone: 0, at: 1, blocks: 1, number: 1, flags: plp },
+            Status::InvalidField,
+        ),
+        (
+            ZonedCommand::Write {
+                zone: 0,
+                at: 1,
+                blocks: 1,
+                number: 1,
+                flags: WriteFlags::default(),
+            },
             Status::ZoneInvalidWrite,
         ),
     ] {

@@ -165,14 +165,14 @@ fn explored(
     let mut progress = |progress: TrialProgress<'_>| watch.tell(progress.share.min(1.0));
     let (summary, digest) = if plan.files.is_some() {
         let history = session.files(how.2)?;
-        let mut told = Told::new(match spread {
+        let mut told = DigestedRunner::new(match spread {
             Some(spread) => Box::new(spread),
             None => Box::new(pool(&session, how, watch.cancel())?),
         });
         (explore_history(&mut told, &history, &options, &mut progress)?, told.digest)
     } else {
         let (timeline, recording) = (session.timeline(how.2)?, session.drive_recording()?);
-        let mut told = Told::new(if let Some(spread) = spread {
+        let mut told = DigestedRunner::new(if let Some(spread) = spread {
             Box::new(spread)
         } else {
             let mut pool = pool(&session, how, watch.cancel())?;
@@ -186,12 +186,12 @@ fn explored(
 }
 
 /// A runner, and a digest of what became of the states: the same in whatever order they ended.
-struct Told<'a> {
+struct DigestedRunner<'a> {
     runner: Box<dyn Runner + 'a>,
     digest: u64,
 }
 
-impl<'a> Told<'a> {
+impl<'a> DigestedRunner<'a> {
     fn new(runner: Box<dyn Runner + 'a>) -> Self {
         Self { runner, digest: 0 }
     }
@@ -206,7 +206,7 @@ fn digest_of(state: &State, outcome: &Outcome) -> u64 {
     digest.value()
 }
 
-impl Runner for Told<'_> {
+impl Runner for DigestedRunner<'_> {
     fn run(
         &mut self,
         next: &mut dyn FnMut() -> Option<State>,

@@ -13,7 +13,7 @@
 //! - Once the image could not be written, nothing more is done: the drive in memory is ahead of it.
 
 mod call;
-mod held;
+mod owner;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use leyden_image::{Done, Drive, ImageError};
 use leyden_sim::{Capacitance, Time};
 
 pub use call::{Call, Counts, DirectError};
-use held::Held;
+use owner::DirectOwner;
 
 use crate::clock::Pace;
 use crate::switch::{self, CutReport, RestoreReport, Served, StatusReport};
@@ -36,7 +36,7 @@ const SPIN: Duration = Duration::from_micros(60);
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Direct {
-    held: RwLock<Held>,
+    held: RwLock<DirectOwner>,
     is_untimed: bool,
     /// Reads that have looked.
     looks: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Direct {
 impl Direct {
     /// Takes `drive`, which may be without power.
     pub fn new(drive: Drive, pace: Pace) -> Self {
-        let held = Held::new(drive, pace);
+        let held = DirectOwner::new(drive, pace);
         let is_untimed = held.clock.is_untimed();
         Self {
             held: RwLock::new(held),
@@ -141,9 +141,9 @@ impl Direct {
     /// Lets others have the drive until its next event, or until its time is `until`.
     fn wait<'a>(
         &'a self,
-        held: RwLockWriteGuard<'a, Held>,
+        held: RwLockWriteGuard<'a, DirectOwner>,
         until: Option<Time>,
-    ) -> RwLockWriteGuard<'a, Held> {
+    ) -> RwLockWriteGuard<'a, DirectOwner> {
         let next = held.drive.next_event();
         let next = until.map_or(next, |until| Some(next.map_or(until, |next| next.min(until))));
         let reached = held.drive.now();
@@ -284,9 +284,9 @@ impl Direct {
         Ok(StatusReport::new(&held.drive, &served, held.pending as u64)?)
     }
 
-    // A call that panics is a bug of ours, and stops the drive: `Held::submit` has left nothing half done that another
+    // A call that panics is a bug of ours, and stops the drive: `DirectOwner::submit` has left nothing half done that another
     // call would believe, for the image is ahead of the drive.
-    fn exclusive(&self) -> RwLockWriteGuard<'_, Held> {
+    fn exclusive(&self) -> RwLockWriteGuard<'_, DirectOwner> {
         self.held.write().unwrap_or_else(|poisoned| {
             let mut held = poisoned.into_inner();
             held.stopped.get_or_insert_with(|| "a call has ended in a bug".to_owned());
@@ -294,7 +294,7 @@ impl Direct {
         })
     }
 
-    fn shared(&self) -> RwLockReadGuard<'_, Held> {
+    fn shared(&self) -> RwLockReadGuard<'_, DirectOwner> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

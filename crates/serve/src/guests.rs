@@ -20,12 +20,12 @@ const LINES_MOST: u32 = 20;
 
 /// The connections of a server, as its listeners of one kind have them.
 #[derive(Clone, Debug)]
-pub(crate) struct Guests(Arc<Shared>, Door);
+pub(crate) struct Guests(Arc<Shared>, ListenerKind);
 
 /// The kinds of listeners. Each has places of its own for clients that have not negotiated: a flood at a page, which all
 /// users of the machine can reach, throws out nobody who comes by a socket in the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Door {
+enum ListenerKind {
     /// For clients that read and write a drive.
     Drive,
     /// For pages.
@@ -89,19 +89,19 @@ pub(crate) struct Guest {
     shared: Arc<Shared>,
     number: u64,
     peer: String,
-    door: Door,
+    door: ListenerKind,
     place: Cell<Place>,
 }
 
 impl Guests {
     /// Room for `most` clients that have negotiated.
     pub(crate) fn new(most: usize) -> Self {
-        Self(Arc::new(Shared { most, state: Mutex::default() }), Door::Drive)
+        Self(Arc::new(Shared { most, state: Mutex::default() }), ListenerKind::Drive)
     }
 
     /// The same, for listeners of pages.
     pub(crate) fn of_pages(&self) -> Self {
-        Self(Arc::clone(&self.0), Door::Page)
+        Self(Arc::clone(&self.0), ListenerKind::Page)
     }
 
     /// Clients at once that have negotiated.

@@ -6,20 +6,20 @@
 //! **Invariants**: memory is constant per unit, and per overwrite while a FLUSH is in flight; the tests run the durability
 //! model (`leyden-oracle`) beside it.
 
+mod observer;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod twin;
-mod witness;
 
 use std::ops::Range;
 
 use leyden_device::{PowerLoss, Region, Stamp};
 
-use witness::Witness;
+use observer::Observer;
 
 #[cfg(not(test))]
-type Present = witness::Nobody;
+type Present = observer::NoObserver;
 #[cfg(test)]
 type Present = twin::Twin;
 
@@ -47,7 +47,7 @@ struct Overwritten {
 
 /// Data that is gone, in mapping units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Gone {
+pub(crate) struct LostUnits {
     pub(crate) acknowledged: u64,
     /// The part that was promised: flushed, forced or in a protected buffer.
     pub(crate) promised: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Ledger {
     flushed: Tick,
     flushes: u32,
     overwritten: Vec<Overwritten>,
-    witness: Present,
+    observer: Present,
 }
 
 impl Ledger {
@@ -77,7 +77,7 @@ impl Ledger {
             flushed: 0,
             flushes: 0,
             overwritten: Vec::new(),
-            witness: Present::new(units, region),
+            observer: Present::new(units, region),
         }
     }
 
@@ -93,7 +93,7 @@ impl Ledger {
 
     /// A write of `stamp` is submitted.
     pub(crate) fn begin_write(&mut self, units: Range<u32>, stamp: u64, is_forced: bool) {
-        self.witness.begin_write(&units, stamp, is_forced);
+        self.observer.begin_write(&units, stamp, is_forced);
         self.of(units).iter_mut().for_each(|unit| unit.is_being_written = true);
     }
 
@@ -105,7 +105,7 @@ impl Ledger {
         is_forced: bool,
         is_done: bool,
     ) {
-        self.witness.end(stamp, is_done);
+        self.observer.end(stamp, is_done);
         self.of(units.clone()).iter_mut().for_each(|unit| unit.is_being_written = false);
         if !is_done {
             return;
@@ -128,14 +128,14 @@ impl Ledger {
 
     /// A FLUSH is submitted. Returns its tick, for its end.
     pub(crate) fn begin_flush(&mut self, stamp: u64) -> Tick {
-        self.witness.begin_flush(stamp);
+        self.observer.begin_flush(stamp);
         self.flushes += 1;
         self.now
     }
 
     /// A FLUSH of this tick has ended.
     pub(crate) fn end_flush(&mut self, tick: Tick, stamp: u64, is_done: bool) {
-        self.witness.end(stamp, is_done);
+        self.observer.end(stamp, is_done);
         self.flushes -= 1;
         if is_done {
             self.flushed = self.flushed.max(tick);
@@ -151,7 +151,7 @@ impl Ledger {
 
     /// The power was cut: commands in flight have vanished.
     pub(crate) fn cut(&mut self) {
-        self.witness.cut();
+        self.observer.cut();
         self.units.iter_mut().for_each(|unit| unit.is_being_written = false);
         self.flushes = 0;
         self.overwritten.clear();
@@ -163,8 +163,8 @@ impl Ledger {
     }
 
     /// The data that is gone if `left` is what a cut leaves of every unit.
-    pub(crate) fn gone(&self, left: &[Stamp]) -> Gone {
-        let mut gone = Gone::default();
+    pub(crate) fn gone(&self, left: &[Stamp]) -> LostUnits {
+        let mut gone = LostUnits::default();
         for (unit, left) in self.units.iter().zip(left) {
             gone.acknowledged += u64::from(left.0 < unit.acknowledged);
             gone.promised += u64::from(left.0 < self.promised(unit));
@@ -175,7 +175,7 @@ impl Ledger {
     /// Takes the content that recovery has left, after a cut whose losses the drive has reported.
     pub(crate) fn settle(&mut self, left: &[Stamp], reported: &PowerLoss) {
         let gone = self.gone(left);
-        self.witness.settle(left, reported, gone);
+        self.observer.settle(left, reported, gone);
         for (unit, left) in self.units.iter_mut().zip(left) {
             *unit = Unit { acknowledged: left.0, ..Unit::default() };
         }

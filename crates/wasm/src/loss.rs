@@ -3,7 +3,7 @@
 use leyden_device::{PowerLoss, Recovery};
 use serde::Serialize;
 
-use crate::ledger::Gone;
+use crate::ledger::LostUnits;
 
 /// A power cut.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    pub(crate) fn new(loss: &PowerLoss, gone: Gone, in_flight: u64, unit_bytes: u64) -> Self {
+    pub(crate) fn new(loss: &PowerLoss, gone: LostUnits, in_flight: u64, unit_bytes: u64) -> Self {
         Self {
             time_ns: loss.time.as_ns(),
             during_recovery: loss.during_recovery,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use fuser::BackgroundSession;
 
 use super::history::FileHistory;
-use super::left::Left;
 use super::recording::RecordedFiles;
 use super::served::Served;
+use super::surviving::SurvivingFiles;
 use crate::attach::Attachment;
 use crate::error::CrashError;
 use crate::history::History;
@@ -51,7 +51,7 @@ impl TestBed for InFolder {
     }
 
     fn show(&mut self, state: &State) -> Result<(), CrashError> {
-        self.served.show(Left::new(Arc::clone(&self.history), state));
+        self.served.show(SurvivingFiles::new(Arc::clone(&self.history), state));
         Ok(())
     }
 

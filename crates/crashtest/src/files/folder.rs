@@ -8,8 +8,8 @@ use nix::errno::Errno;
 
 use super::atom::Ino;
 use super::history::{FileHistory, Syncs};
-use super::left::Left;
 use super::step::{Kind, Step};
+use super::surviving::SurvivingFiles;
 use super::tree::{Tree, check_name};
 
 /// A kind of calls, for those that are to fail.
@@ -193,7 +193,7 @@ impl Fs {
     }
 
     /// The folder that a power cut has left.
-    pub(crate) fn shown(left: Left) -> Self {
+    pub(crate) fn shown(left: SurvivingFiles) -> Self {
         Self::new(Tree::over(left), None)
     }
 

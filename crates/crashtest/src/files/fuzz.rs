@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::atom::Ino;
 use super::history::{ATOM_BYTES_LEAST, FileHistory};
-use super::left::Left;
 use super::recording::{HEAD, RecordedFiles, read_from};
 use super::rules::Persistence;
 use super::step::Kind;
+use super::surviving::SurvivingFiles;
 use super::tree::Tree;
 use crate::cut::Flushes;
 use crate::history::History as _;
@@ -34,7 +34,7 @@ pub fn files(bytes: &[u8]) -> Result<(), String> {
         for state in Search::new(&*history, &cuts, 1).take(STATES) {
             assert_eq!(history.check(&state), Ok(()), "a state that may be left is one");
             drop(history.lost_words(&state));
-            walk(&history, &Tree::over(Left::new(Arc::clone(&history), &state)));
+            walk(&history, &Tree::over(SurvivingFiles::new(Arc::clone(&history), &state)));
         }
     }
     Ok(())

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::atom::{Atom, Cell, Ino, Page};
 use super::history::{Event, FileHistory, Syncs};
-use super::left::Choice;
 use super::step::{Kind, PAGE_BYTES};
+use super::surviving::Choice;
 use super::xattrs::xattrs_of;
 use crate::cut::{Cut, Unsettled};
 use crate::state::State;

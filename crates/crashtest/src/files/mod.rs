@@ -5,7 +5,7 @@
 //! tried, verdicts and shrinking, which files share with drives.
 //!
 //! A power cut keeps or loses *parts* independently of each other: pages of files, lengths, names, and the journal,
-//! which holds a prefix of its entries. What depends on something that was lost is not there either ([`left`]).
+//! which holds a prefix of its entries. What depends on something that was lost is not there either ([`surviving`]).
 
 mod atom;
 mod bed;
@@ -17,7 +17,6 @@ mod folder;
 mod fs;
 pub(crate) mod fuzz;
 mod history;
-mod left;
 mod membership;
 mod operation;
 mod performed;
@@ -28,6 +27,7 @@ mod rules;
 mod served;
 mod states;
 mod step;
+mod surviving;
 mod syncs;
 mod test;
 mod tree;

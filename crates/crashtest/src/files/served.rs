@@ -16,10 +16,10 @@ use nix::errno::Errno;
 
 use super::atom::{Ino, Name};
 use super::history::Syncs;
-use super::left::Left;
 use super::operation::{Entry, Operation, Owner};
 use super::recording::Recorder;
 use super::step::{Kind, PAGE_BYTES};
+use super::surviving::SurvivingFiles;
 use super::tree::Tree;
 
 /// Validity of the kernel's cache for a folder that shows one state only.
@@ -118,7 +118,7 @@ impl Served {
     }
 
     /// Shows what a power cut has left; what was done to the last state is forgotten.
-    pub(crate) fn show(&self, left: Left) {
+    pub(crate) fn show(&self, left: SurvivingFiles) {
         let mut shown = self.lock();
         shown.tree = Tree::over(left);
         shown.state += 1;

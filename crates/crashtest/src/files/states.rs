@@ -3,8 +3,8 @@
 use super::atom::Atom;
 use super::durable::Walk;
 use super::history::FileHistory;
-use super::left::{Choice, key_of_image};
 use super::rules::Persistence;
+use super::surviving::{Choice, key_of_image};
 use crate::cut::{Cut, Flushes};
 use crate::history::{History, Keys, Sync};
 use crate::state::State;

@@ -7,9 +7,9 @@ use std::sync::{Arc, Once};
 
 use super::folder::{Call, Failure, Fs};
 use super::history::FileHistory;
-use super::left::Left;
 use super::rules::Persistence;
 use super::step::PAGE_BYTES;
+use super::surviving::SurvivingFiles;
 use crate::audit::{Audit, audit};
 use crate::choose::every_state;
 use crate::cut::Flushes;
@@ -217,7 +217,7 @@ where
             };
             for state in states {
                 let acks = &history.acks()[..history.acks_before(state.at)];
-                see(&Fs::shown(Left::new(Arc::clone(&history), &state)), acks);
+                see(&Fs::shown(SurvivingFiles::new(Arc::clone(&history), &state)), acks);
             }
         }
         Ok(left_out)
@@ -275,7 +275,7 @@ where
     E: Display,
 {
     fn attempt(&self, state: &State, acks: usize) -> Outcome {
-        let fs = Fs::shown(Left::new(Arc::clone(&self.history), state));
+        let fs = Fs::shown(SurvivingFiles::new(Arc::clone(&self.history), state));
         let acks = &self.history.acks()[..acks];
         let said = caught(|| (self.check)(&fs, acks).map_err(|error| error.to_string()));
         said.map_or_else(|panic| Outcome::new(Verdict::Crashed, panic), Outcome::of)

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::names::check_name;
 use self::xattrs::Xattrs;
 use super::atom::{Drive, Ino, Name};
-use super::left::Left;
 use super::step::{Effect, Kind, PAGE_BYTES, Step};
+use super::surviving::SurvivingFiles;
 
 /// The longest file: page numbers have 32 bits.
 const LENGTH_MOST: u64 = PAGE_BYTES << 31;
@@ -50,7 +50,7 @@ struct Node {
 /// Folders and files, over what a power cut has left if that is where they begin.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
-    base: Option<Left>,
+    base: Option<SurvivingFiles>,
     /// How many drives there are.
     drives: u32,
     nodes: BTreeMap<Ino, Node>,
@@ -81,7 +81,7 @@ impl Tree {
     }
 
     /// The tree that a power cut has left.
-    pub(crate) fn over(left: Left) -> Self {
+    pub(crate) fn over(left: SurvivingFiles) -> Self {
         let (next, drives) = (left.next_ino(), left.drives());
         Self { base: Some(left), drives, nodes: BTreeMap::new(), next, ..Self::new() }
     }

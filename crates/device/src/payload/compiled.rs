@@ -1,6 +1,6 @@
 //! Payloads whose drives this crate compiles.
 
-/// In the implementation of [`Payload`] for `$payload`: drives of it are compiled here.
+/// Members of the implementation of `Payload` for `$payload`: drives of it are compiled here.
 macro_rules! compiled_here {
     ($payload:ty) => {
         const IS_COMPILED: bool = true;

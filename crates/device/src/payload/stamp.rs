@@ -8,7 +8,7 @@ use crate::{Part, Payload};
 
 /// The newest write that touched the unit, whichever of its sectors; 0 is "never written" and reads as
 /// zeroes. Lets an oracle check content at any size for 8 bytes a unit. What became of single sectors
-/// only [`SectorStamps`] tells.
+/// only [`SectorStamps`](crate::SectorStamps) tells.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stamp(pub u64);

@@ -16,7 +16,7 @@ use super::metrics::{self, Measured, Point, ServedKind, ServedMetric, count, one
 use super::page::Page;
 use super::reply::{NOTHING_NEW, SILENCE, Status, event};
 use super::request::{Method, Refusal, Request, refuse};
-use super::shown::{Asked, Shown};
+use super::subject::{PageSubject, Route};
 use crate::clock::wall;
 use crate::owner::Handle;
 
@@ -293,7 +293,7 @@ pub fn campaign_metrics() -> impl Iterator<Item = &'static ServedMetric> {
     METRICS.iter().map(|it| &it.metric)
 }
 
-impl Shown for Campaign {
+impl PageSubject for Campaign {
     type Change = Infallible;
     type Position = Position;
 
@@ -305,9 +305,9 @@ impl Shown for Campaign {
         script: include_str!("../../assets/campaign.js"),
     };
 
-    fn route(&self, path: &str, request: &Request) -> Result<Asked<Infallible>, Refusal> {
+    fn route(&self, path: &str, request: &Request) -> Result<Route<Infallible>, Refusal> {
         match (path, request.method) {
-            ("/events", Method::Get) => Ok(Asked::Follow(0)),
+            ("/events", Method::Get) => Ok(Route::Follow(0)),
             ("/events", _) => refuse(Status::MethodNotAllowed, "send GET"),
             _ => refuse(Status::NotFound, "there is only /, /metrics and /events"),
         }

@@ -11,7 +11,7 @@ use super::metrics;
 use super::page;
 use super::reply::{NOTHING, Status, TEXT, head, whole};
 use super::request::{self, Method, Refusal, Request};
-use super::shown::{Asked, Shown, route};
+use super::subject::{PageSubject, Route, route};
 use crate::listen::Socket;
 use crate::negotiating::Negotiating;
 use crate::owner::Handle;
@@ -65,14 +65,14 @@ impl Drop for Seat {
 /// A reply that is to be made, and the room that it needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Due<C> {
-    asked: Asked<C>,
+    asked: Route<C>,
     bytes: usize,
 }
 
 /// See the module.
-pub(crate) struct Connection<S: Shown> {
+pub(crate) struct Connection<S: PageSubject> {
     shared: Arc<Shared<S>>,
-    asked: Asked<S::Change>,
+    asked: Route<S::Change>,
     is_head: bool,
     position: S::Position,
     /// Replies so far.
@@ -81,7 +81,7 @@ pub(crate) struct Connection<S: Shown> {
     _seat: Option<Seat>,
 }
 
-impl<S: Shown> Protocol for Connection<S> {
+impl<S: PageSubject> Protocol for Connection<S> {
     type Request = Due<S::Change>;
     type Error = ConnectionError;
     type Front = Arc<Shared<S>>;
@@ -125,16 +125,16 @@ impl<S: Shown> Protocol for Connection<S> {
 
     fn parse(&mut self, _: &[u8]) -> Result<Option<Self::Request>, ConnectionError> {
         let bytes = match self.asked {
-            Asked::Follow(source) => {
+            Route::Follow(source) => {
                 if !self.shared.subject.wait(source, &self.position) {
                     return Ok(None);
                 }
                 S::events_most(self.replies == 0)
             }
             _ if self.replies > 0 => return Ok(None),
-            Asked::Page => page::bytes_most(&S::PAGE),
-            Asked::Metrics => self.shared.subject.metrics_most(),
-            Asked::Change(_) => S::ANSWER_MOST,
+            Route::Page => page::bytes_most(&S::PAGE),
+            Route::Metrics => self.shared.subject.metrics_most(),
+            Route::Change(_) => S::ANSWER_MOST,
         };
         Ok(Some(Due { asked: self.asked, bytes: bytes + HEAD_MOST }))
     }
@@ -156,7 +156,7 @@ impl<S: Shown> Protocol for Connection<S> {
         turn.hand_over();
         let subject = &self.shared.subject;
         let (head, body) = match due.asked {
-            Asked::Follow(source) => {
+            Route::Follow(source) => {
                 let events = subject.events(source, &mut self.position);
                 let is_first = self.replies == 0;
                 let head = if is_first {
@@ -166,9 +166,9 @@ impl<S: Shown> Protocol for Connection<S> {
                 };
                 (head, events.into_bytes())
             }
-            Asked::Page => page::reply(&S::PAGE)?,
-            Asked::Metrics => whole(Status::Ok, metrics::CONTENT_TYPE, NOTHING, subject.metrics()),
-            Asked::Change(change) => {
+            Route::Page => page::reply(&S::PAGE)?,
+            Route::Metrics => whole(Status::Ok, metrics::CONTENT_TYPE, NOTHING, subject.metrics()),
+            Route::Change(change) => {
                 let (status, answer) = subject.change(turn.drives(), change, &self.peer);
                 whole(status, "application/json", NOTHING, answer + "\n")
             }
@@ -189,13 +189,13 @@ impl<S: Shown> Protocol for Connection<S> {
 }
 
 /// The request's aim, and a place for it, if it may have both. A change needs no place: its clients have the token.
-fn admit<S: Shown>(
+fn admit<S: PageSubject>(
     request: &Request,
     shared: &Shared<S>,
-) -> Result<(Asked<S::Change>, Option<Seat>), Refusal> {
+) -> Result<(Route<S::Change>, Option<Seat>), Refusal> {
     request.check(&shared.own_names)?;
     let asked = route(&*shared.subject, request)?;
-    if let Asked::Change(_) = asked {
+    if let Route::Change(_) = asked {
         request.check_token(&shared.token)?;
         return Ok((asked, None));
     }

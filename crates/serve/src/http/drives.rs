@@ -4,7 +4,7 @@ use super::metrics;
 use super::page::Page;
 use super::reply::Status;
 use super::request::{Method, Refusal, Request, refuse};
-use super::shown::{Asked, Shown};
+use super::subject::{PageSubject, Route};
 use super::watch::{EVENTS_MOST, NEWS_MOST, Position, Watch};
 use crate::owner::Handle;
 use crate::switch;
@@ -17,7 +17,7 @@ const RANGES_MOST: usize = 512;
 /// A drive, and the question to its switch.
 type Throw = (usize, switch::Ask);
 
-impl Shown for Watch {
+impl PageSubject for Watch {
     type Change = Throw;
     type Position = Position;
 
@@ -29,7 +29,7 @@ impl Shown for Watch {
         script: include_str!("../../assets/watch.js"),
     };
 
-    fn route(&self, path: &str, request: &Request) -> Result<Asked<Throw>, Refusal> {
+    fn route(&self, path: &str, request: &Request) -> Result<Route<Throw>, Refusal> {
         let Some(of_drive) = path.strip_prefix("/drives/") else {
             return refuse(Status::NotFound, "there is only /, /metrics and /drives/N");
         };
@@ -37,8 +37,8 @@ impl Shown for Watch {
         let drive = number.parse().ok().filter(|&number| number < self.names.len());
         let Some(drive) = drive else { return refuse(Status::NotFound, "there is no such drive") };
         match (rest, request.method) {
-            ("events", Method::Get) => Ok(Asked::Follow(drive)),
-            ("", Method::Post) => Ok(Asked::Change((drive, question(&request.body)?))),
+            ("events", Method::Get) => Ok(Route::Follow(drive)),
+            ("", Method::Post) => Ok(Route::Change((drive, question(&request.body)?))),
             ("events" | "", _) => {
                 refuse(Status::MethodNotAllowed, "GET /drives/N/events, or POST /drives/N")
             }

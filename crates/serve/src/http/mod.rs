@@ -2,7 +2,7 @@
 //! campaign, and their metrics.
 //!
 //! **What lives here**: requests and what refuses them ([`request`]), connections ([`connection`]) and their replies ([`reply`]), the page ([`page`]) and
-//! the text of metrics ([`metrics`]), each of any subject ([`shown`]); and the two subjects: drives ([`drives`]) with the watch
+//! the text of metrics ([`metrics`]), each of any subject ([`subject`]); and the two subjects: drives ([`drives`]) with the watch
 //! that reads them ([`watch`], [`reading`], [`sample`]), and campaigns ([`campaign`]). **What doesn't**: memory,
 //! places and deadlines of clients, which are the session's as of every front end.
 //!
@@ -22,7 +22,7 @@ mod reply;
 mod request;
 mod sample;
 mod secret;
-mod shown;
+mod subject;
 mod watch;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use std::thread::JoinHandle;
 pub use campaign::{Campaign, CampaignFacts, CampaignFailure, CampaignNews, campaign_metrics};
 pub(crate) use connection::{Connection, Shared};
 pub use metrics::{ServedKind, ServedMetric, served_metrics};
-use shown::Shown;
+use subject::PageSubject;
 use thiserror::Error;
 pub(crate) use watch::Watch;
 
@@ -109,7 +109,7 @@ impl Http {
         Self::open(campaign, Vec::new(), allowance, options)
     }
 
-    fn open<S: Shown>(
+    fn open<S: PageSubject>(
         subject: Arc<S>,
         handles: Vec<Handle>,
         allowance: Allowance,

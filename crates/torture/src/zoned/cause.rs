@@ -13,7 +13,7 @@ use super::command::Pending;
 
 /// Zones, a bit for each, that may take resources of the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct ZoneResources {
     /// Open or closed.
     pub(super) active: u64,
     /// Opened by a command: the controller does not close them.
@@ -26,7 +26,7 @@ const fn bit(zone: u32) -> u64 {
     1 << zone
 }
 
-impl Held {
+impl ZoneResources {
     /// The resources that `pending` may take, once it has arrived.
     pub(super) const fn by(pending: &Pending) -> Self {
         let (zone, open, area) = match pending {

@@ -4,8 +4,8 @@ use leyden_device::{Completion, Stamp, Status, ZoneAction, ZoneId, ZoneState};
 use leyden_oracle::zones::ZoneChange;
 
 use super::cause::{
-    Held, OnFlash, blocks_of_zones, has_few_blocks, has_lost_blocks, lacks_dump_room, on_flash,
-    state_of_flash,
+    OnFlash, ZoneResources, blocks_of_zones, has_few_blocks, has_lost_blocks, lacks_dump_room,
+    on_flash, state_of_flash,
 };
 use super::command::{Host, Pending};
 use super::run::{Runner, Trouble};
@@ -97,7 +97,7 @@ impl Runner<'_> {
         &self,
         pending: &Pending,
         status: Status,
-        during: Held,
+        during: ZoneResources,
     ) -> Result<(), Trouble> {
         if status == Status::Success && self.host.is_beyond_copies(pending) {
             let message = format!("{pending:?} is beyond the copies' limit, and was not refused");
@@ -136,14 +136,20 @@ impl Runner<'_> {
     }
 
     /// Whether a command to `zone` may be refused with `status`.
-    fn may_refuse(&self, zone: u32, pending: &Pending, status: Status, during: Held) -> bool {
+    fn may_refuse(
+        &self,
+        zone: u32,
+        pending: &Pending,
+        status: Status,
+        during: ZoneResources,
+    ) -> bool {
         let (shape, slot) = (self.drive.zone_shape(), &self.host.slots[zone as usize]);
         let others = |zones: u64| (zones & !(1 << zone)).count_ones();
         let is_write = pending.is_write();
         let is_append = matches!(pending, Pending::Append { .. });
         let state = self.drive.zone(ZoneId(zone)).state;
         let is_dead = matches!(state, ZoneState::ReadOnly | ZoneState::Offline);
-        let takes = Held::by(pending);
+        let takes = ZoneResources::by(pending);
         // Appends under way take up room in an order that the host does not know.
         let end = self.oracle.submitted(zone) + slot.append_units;
         match status {
@@ -151,10 +157,10 @@ impl Runner<'_> {
             Status::ZoneOffline => state == ZoneState::Offline,
             Status::ZoneInvalidTransition => is_dead || matches!(pending, Pending::Toggle { .. }),
             Status::TooManyActiveZones => {
-                takes != Held::default() && others(during.active) >= shape.max_active
+                takes != ZoneResources::default() && others(during.active) >= shape.max_active
             }
             Status::TooManyOpenZones => {
-                let opens = is_write || takes != Held::default() || pending.is_commit();
+                let opens = is_write || takes != ZoneResources::default() || pending.is_commit();
                 opens && others(during.open) >= shape.max_open
             }
             Status::ZrwaUnavailable => {

@@ -10,7 +10,7 @@ use leyden_oracle::zones::{ZoneChange, ZoneOracle, ZoneViolation};
 use leyden_sim::{Rng, Span, Time};
 
 use super::ZonedOptions;
-use super::cause::Held;
+use super::cause::ZoneResources;
 use super::command::{Host, Pending, Slot};
 use crate::coverage::{Hits, Point};
 use crate::event_log::EventLog;
@@ -40,9 +40,9 @@ pub(crate) struct Runner<'a> {
     pub(super) drive: ZnsSsd<Stamp>,
     pub(super) oracle: ZoneOracle,
     /// Commands in flight, with the zones that may take resources meanwhile.
-    pub(super) pending: BTreeMap<u32, (Pending, Held)>,
+    pub(super) pending: BTreeMap<u32, (Pending, ZoneResources)>,
     /// The zones that may take resources now.
-    pub(super) held: Held,
+    pub(super) held: ZoneResources,
     /// Zones that cannot be written any more.
     pub(super) dead: u32,
     next_tag: u32,
@@ -104,7 +104,7 @@ impl<'a> Runner<'a> {
             oracle: ZoneOracle::new(options.zones, shape.capacity),
             drive,
             pending: BTreeMap::new(),
-            held: Held::default(),
+            held: ZoneResources::default(),
             dead: 0,
             next_tag: 0,
             tally: Tally::default(),
@@ -222,7 +222,7 @@ impl<'a> Runner<'a> {
         if pending == Pending::All(ZoneAction::Open) {
             self.all_opened();
         }
-        let takes = Held::by(&pending);
+        let takes = ZoneResources::by(&pending);
         self.pending.insert(tag, (pending, self.held));
         self.held.add(takes);
         for (_, (_, during)) in self.pending.range_mut(..tag) {

@@ -70,7 +70,7 @@ impl Host {
         for (number, versions) in (0..).zip(&self.versions) {
             let promised = self.ledger.promised(&self.ledger.units[number as usize]);
             for &stamp in versions {
-                let may_survive = self.ledger.witness.may_survive(number, stamp);
+                let may_survive = self.ledger.observer.may_survive(number, stamp);
                 assert_eq!(stamp >= promised, may_survive, "unit {number}, version {stamp}");
             }
         }

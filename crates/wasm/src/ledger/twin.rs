@@ -7,8 +7,8 @@ use leyden_device::{Lpn, PowerLoss, Region, Stamp};
 use leyden_oracle::{Ended, Id, Op, Oracle, Promise, Request};
 use leyden_sim::Time;
 
-use super::Gone;
-use super::witness::Witness;
+use super::LostUnits;
+use super::observer::Observer;
 
 /// See the module. A sector is a mapping unit here.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Twin {
     }
 }
 
-impl Witness for Twin {
+impl Observer for Twin {
     fn new(units: u32, region: Region) -> Self {
         let promise = match region {
             Region::None => Promise::None,
@@ -61,7 +61,7 @@ impl Witness for Twin {
     }
 
     /// Every promise that the drive did not report lost is kept, and the ledger counts what the oracle does.
-    fn settle(&mut self, left: &[Stamp], reported: &PowerLoss, gone: Gone) {
+    fn settle(&mut self, left: &[Stamp], reported: &PowerLoss, gone: LostUnits) {
         let before = self.oracle.losses().confirmed;
         self.oracle.note_loss_allowed(reported.lost.iter().map(|lpn| lpn.0));
         let uncertain = reported.uncertain.iter().flat_map(|&(Lpn(first), Lpn(end))| first..end);

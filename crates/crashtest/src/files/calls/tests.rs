@@ -100,7 +100,7 @@ fn ranges_are_allocated_punched_and_zeroed_as_fallocate_says() {
 #[test]
 fn bytes_in_a_punched_hole_are_behind_the_journal() {
     use crate::cut::Flushes;
-    use crate::files::left::Left;
+    use crate::files::surviving::SurvivingFiles;
     use crate::files::tree::Tree;
     use crate::history::History as _;
     let shows_new_without_rename = |punches: bool| {
@@ -128,7 +128,7 @@ fn bytes_in_a_punched_hole_are_behind_the_journal() {
         let cuts = history.cuts(Flushes::All, &|_| true);
         let states = crate::choose::every_state(cuts.last().unwrap(), 1_000).unwrap();
         states.into_iter().any(|state| {
-            let tree = Tree::over(Left::new(Arc::clone(&history), &state));
+            let tree = Tree::over(SurvivingFiles::new(Arc::clone(&history), &state));
             let is_new = tree.read(file, 0, 1).unwrap() == [2];
             is_new && tree.lookup(Ino::ROOT, "b").is_none()
         })

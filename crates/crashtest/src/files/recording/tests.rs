@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::*;
 use crate::cut::Flushes;
-use crate::files::left::Left;
 use crate::files::rules::Persistence;
 use crate::files::served::Served;
 use crate::files::step::Kind;
+use crate::files::surviving::SurvivingFiles;
 use crate::history::History as _;
 use crate::state::State;
 
@@ -78,7 +78,7 @@ fn read_calls_are_the_recorded_ones() {
     let closed = State::new(history.closed(), Vec::new());
     assert_eq!(history.check(&closed), Ok(()));
     let served = Served::of_states(owners);
-    served.show(Left::new(Arc::new(history), &closed));
+    served.show(SurvivingFiles::new(Arc::new(history), &closed));
     let shown = served.lock();
     let tree = shown.tree();
     let (sub, file) = (tree.lookup(Ino::ROOT, "sub").unwrap(), Ino(4));
@@ -181,7 +181,7 @@ fn nothing_of_a_state_is_in_the_next() {
         read_from(Cursor::new(&recorded()), FileHistory::new(RULES)).unwrap();
     let history = Arc::new(history);
     let served = Served::of_states(owners);
-    let at = |event| Left::new(Arc::clone(&history), &State::new(event, Vec::new()));
+    let at = |event| SurvivingFiles::new(Arc::clone(&history), &State::new(event, Vec::new()));
     served.show(at(history.closed()));
     let node = served.lock().attributes(Ino(2)).ino;
     assert_eq!(served.lock().ino(node).unwrap(), Ino(2));

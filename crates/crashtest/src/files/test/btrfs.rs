@@ -205,7 +205,7 @@ fn the_log_has_the_names_of_real_btrfs() {
 
 /// The paths of a state, folders with a slash.
 fn paths(history: &Arc<FileHistory>, state: &State) -> BTreeSet<String> {
-    let left = Left::new(Arc::clone(history), state);
+    let left = SurvivingFiles::new(Arc::clone(history), state);
     let (mut paths, mut folders) = (BTreeSet::new(), vec![(String::new(), Ino::ROOT)]);
     while let Some((above, folder)) = folders.pop() {
         for (name, ino) in left.entries(folder) {

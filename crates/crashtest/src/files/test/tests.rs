@@ -21,7 +21,7 @@ pub(super) fn shown(rules: Persistence, path: &str, work: fn(&Fs)) -> BTreeSet<S
     let states =
         (0..400).flat_map(|round| cuts.iter().filter_map(move |cut| choose(cut, round, 1)));
     let text = |state: State| {
-        let fs = Fs::shown(Left::new(Arc::clone(&history), &state));
+        let fs = Fs::shown(SurvivingFiles::new(Arc::clone(&history), &state));
         fs.read_to_string(path).map_or_else(|_| "-".to_owned(), |text| text.replace('\0', "0"))
     };
     states.map(text).collect()

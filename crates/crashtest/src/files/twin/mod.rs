@@ -15,9 +15,9 @@ use self::machine::{Do, Folder, MACHINES_MOST, Machine, PAGE};
 use super::file::OpenOptions;
 use super::folder::{Call, Failure, Fs};
 use super::history::FileHistory;
-use super::left::Left;
 use super::membership::{SeenFiles, allows};
 use super::rules::Persistence;
+use super::surviving::SurvivingFiles;
 use crate::choose::every_state;
 use crate::cut::Flushes;
 use crate::history::History as _;
@@ -172,7 +172,7 @@ fn record(calls: &[Do], history: FileHistory) -> FileHistory {
 }
 
 fn folder(history: &Arc<FileHistory>, state: &State) -> Folder {
-    let fs = Fs::shown(Left::new(Arc::clone(history), state));
+    let fs = Fs::shown(SurvivingFiles::new(Arc::clone(history), state));
     let names = fs.read_dir("/").unwrap();
     let cells = |name: &String| {
         let bytes = fs.read(name).unwrap();

@@ -9,12 +9,12 @@ use nix::errno::Errno;
 use crate::cut::Flushes;
 use crate::files::atom::Ino;
 use crate::files::history::FileHistory;
-use crate::files::left::Left;
 use crate::files::operation::Operation;
 use crate::files::recording::{HEAD, Recorder, read_from};
 use crate::files::rules::Persistence;
 use crate::files::served::Served;
 use crate::files::step::Kind;
+use crate::files::surviving::SurvivingFiles;
 use crate::files::tree::Renaming;
 use crate::history::History as _;
 use crate::search::Search;
@@ -42,7 +42,7 @@ fn recorded(rules: Persistence, more: &[&str]) -> Arc<FileHistory> {
 fn left(history: &Arc<FileHistory>) -> BTreeSet<(bool, bool)> {
     let cuts = history.cuts(Flushes::All, &|at| at == history.closed());
     let is_there = |state: State| {
-        let left = Left::new(Arc::clone(history), &state);
+        let left = SurvivingFiles::new(Arc::clone(history), &state);
         (left.lookup(ONE, "a").is_some(), left.lookup(TWO, "b").is_some())
     };
     Search::new(&**history, &cuts, 1).map(is_there).collect()

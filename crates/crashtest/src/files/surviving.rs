@@ -21,7 +21,7 @@ use crate::store::{Content, key_of};
 
 /// The files of a state.
 #[derive(Clone, Debug)]
-pub(crate) struct Left {
+pub(crate) struct SurvivingFiles {
     history: Arc<FileHistory>,
     is: Choice,
     /// Lengths that were asked for.
@@ -44,7 +44,7 @@ pub(crate) struct Choice {
 
 /// The content of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct PageLeft {
+pub(crate) struct SurvivingPage {
     content: Content,
     /// Bytes from here on were cut off, and are zeroes.
     kept_bytes: u64,
@@ -283,14 +283,20 @@ impl Choice {
     }
 
     /// The content of a page; `None` if it is zeroes.
-    pub(crate) fn page(&self, history: &FileHistory, file: Ino, page: u32) -> Option<PageLeft> {
+    pub(crate) fn page(
+        &self,
+        history: &FileHistory,
+        file: Ino,
+        page: u32,
+    ) -> Option<SurvivingPage> {
         let cell = history.pages(file)?.get(&page)?;
         let version = self.page_version(history, file, cell)?;
         let begin = u64::from(page) * PAGE_BYTES;
         let cut = history.lengths().shortest(file, version.event, self.last_set(history, file));
         let kept_bytes = cut.saturating_sub(begin).min(PAGE_BYTES);
         let content = version.value.content;
-        (kept_bytes > 0 && content != Content::ZEROES).then_some(PageLeft { content, kept_bytes })
+        (kept_bytes > 0 && content != Content::ZEROES)
+            .then_some(SurvivingPage { content, kept_bytes })
     }
 
     /// The bytes of a page of a file that is so long; nothing if they are zeroes.
@@ -306,7 +312,7 @@ impl Choice {
         let (mut bytes, kept_bytes) = if let Some(bytes) = self.torn(history, file, page) {
             (bytes, PAGE_BYTES)
         } else {
-            let PageLeft { content, kept_bytes } = self.page(history, file, page)?;
+            let SurvivingPage { content, kept_bytes } = self.page(history, file, page)?;
             (history.store().bytes(content).to_vec(), kept_bytes)
         };
         bytes[kept_bytes.min(reach) as usize..].fill(0);
@@ -314,7 +320,7 @@ impl Choice {
     }
 }
 
-impl Left {
+impl SurvivingFiles {
     pub(crate) fn new(history: Arc<FileHistory>, state: &State) -> Self {
         let is = Choice::new(&history, state);
         Self { history, is, lengths: RefCell::default() }
@@ -423,7 +429,7 @@ fn key_of_file(history: &FileHistory, choice: &Choice, file: Ino) -> u128 {
             }
             continue;
         }
-        let Some(PageLeft { content, kept_bytes }) = choice.page(history, file, page) else {
+        let Some(SurvivingPage { content, kept_bytes }) = choice.page(history, file, page) else {
             continue;
         };
         let kept_bytes = kept_bytes.min(length - begin) as usize;

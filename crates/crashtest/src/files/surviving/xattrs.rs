@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cell, Choice, FileHistory, Ino, Left, Name, mixed};
+use super::{Cell, Choice, FileHistory, Ino, Name, SurvivingFiles, mixed};
 use crate::files::history::Value;
 
 impl Choice {
@@ -49,7 +49,7 @@ impl Choice {
     }
 }
 
-impl Left {
+impl SurvivingFiles {
     pub(crate) fn xattr(&self, of: Ino, name: &str) -> Option<Arc<[u8]>> {
         Some(Arc::clone(&self.is.xattr(&self.history, of, name)?.bytes))
     }

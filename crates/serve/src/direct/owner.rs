@@ -21,7 +21,7 @@ struct Waiting {
 
 /// The owner of the drive.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct DirectOwner {
     pub(super) drive: Drive,
     pub(super) clock: Clock,
     /// By tag.
@@ -38,7 +38,7 @@ pub(super) struct Held {
     done: Vec<Done>,
 }
 
-impl Held {
+impl DirectOwner {
     pub(super) fn new(drive: Drive, pace: Pace) -> Self {
         Self {
             clock: Clock::new(pace, drive.now()),

@@ -30,7 +30,7 @@ fn left(rules: Persistence, path: &str, work: impl Fn(&Fs)) -> BTreeSet<String> 
     let states = every_state(cuts.last().unwrap(), 1_000).unwrap();
     let keys: BTreeSet<u128> = states.iter().map(|state| history.keys().of(state)).collect();
     let folders = states.iter().map(|state| {
-        let fs = Fs::shown(Left::new(Arc::clone(&history), state));
+        let fs = Fs::shown(SurvivingFiles::new(Arc::clone(&history), state));
         let value = |name| {
             let text = |bytes| String::from_utf8(bytes).unwrap();
             fs.xattr(path, name).map_or_else(|_| "-".to_owned(), text)

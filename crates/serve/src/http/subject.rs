@@ -7,7 +7,7 @@ use crate::owner::Handle;
 
 /// The aim of a request; `C` is a change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked<C> {
+pub(crate) enum Route<C> {
     Page,
     Metrics,
     /// The events of a source.
@@ -16,7 +16,7 @@ pub(crate) enum Asked<C> {
 }
 
 /// A subject of pages: events for those that follow it, metrics, and the changes that a page may ask for.
-pub(crate) trait Shown: Send + Sync + 'static {
+pub(crate) trait PageSubject: Send + Sync + 'static {
     /// A change, which takes the token.
     type Change: Copy + Send + 'static;
     /// The last events that a client has.
@@ -27,7 +27,7 @@ pub(crate) trait Shown: Send + Sync + 'static {
     const PAGE: Page;
 
     /// The aim of a request for none of the paths that every subject has.
-    fn route(&self, path: &str, request: &Request) -> Result<Asked<Self::Change>, Refusal>;
+    fn route(&self, path: &str, request: &Request) -> Result<Route<Self::Change>, Refusal>;
     /// Waits until a client at `position` can be told something; false if there will be nothing more.
     fn wait(&self, source: usize, position: &Self::Position) -> bool;
     /// Bytes of the events of one call, at most.
@@ -45,14 +45,17 @@ pub(crate) trait Shown: Send + Sync + 'static {
 }
 
 /// The aim of a request.
-pub(super) fn route<S: Shown>(subject: &S, request: &Request) -> Result<Asked<S::Change>, Refusal> {
+pub(super) fn route<S: PageSubject>(
+    subject: &S,
+    request: &Request,
+) -> Result<Route<S::Change>, Refusal> {
     let path = request.path.split('?').next().unwrap_or_default();
     match path {
         "/" | "/metrics" if request.method == Method::Post => {
             refuse(Status::MethodNotAllowed, "send GET")
         }
-        "/" => Ok(Asked::Page),
-        "/metrics" => Ok(Asked::Metrics),
+        "/" => Ok(Route::Page),
+        "/metrics" => Ok(Route::Metrics),
         _ => subject.route(path, request),
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::diagnostic::{Diagnostic, Origin, Source};
 use super::tree::{Entry, Node, Value};
-use leyden_record::{Input, RECORD_VERSION};
+use leyden_record::{Input, RECORD_VERSION, RECORD_VERSION_LEAST};
 
 /// The text of a report before and after the runs it holds.
 pub const IN_REPORT: (&str, &str) = ("<script type=\"application/json\" id=\"runs\">", "</script>");
@@ -91,9 +91,9 @@ pub(super) fn read(
             ))
         })?,
     };
-    if run.record_version != RECORD_VERSION {
+    if !(RECORD_VERSION_LEAST..=RECORD_VERSION).contains(&run.record_version) {
         let problem = format!(
-            "{file} is a run record of version {}, and this reads version {RECORD_VERSION}",
+            "{file} is a run record of version {}, and this reads versions {RECORD_VERSION_LEAST} to {RECORD_VERSION}",
             run.record_version
         );
         let help = format!("run it with Leyden {}", run.leyden_version);

@@ -27,8 +27,10 @@ pub use zoned_block::ZonedBlock;
 pub use zones::{FlushWaits, Store, ZoneMoment, Zones};
 
 /// Bumped when a name or meaning changes; readers refuse what they don't know. Parts that may be absent
-/// can be added without.
-pub const RECORD_VERSION: u32 = 2;
+/// can be added without. Version 2 had `programs.recovery`, which was always 0.
+pub const RECORD_VERSION: u32 = 3;
+/// The oldest version that is read.
+pub const RECORD_VERSION_LEAST: u32 = 2;
 
 /// Everything a run tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! Errors on the way from JSON to a page.
 
-use leyden_record::RECORD_VERSION;
+use leyden_record::{RECORD_VERSION, RECORD_VERSION_LEAST};
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum ReportError {
     },
     /// A record of a format this build does not know.
     #[error(
-        "{place} is a run record of version {found}, but this build reads version {RECORD_VERSION}; \
+        "{place} is a run record of version {found}, but this build reads versions {RECORD_VERSION_LEAST} to {RECORD_VERSION}; \
          repeat the run with this build, or make the report with the build that wrote it{writer}"
     )]
     Version {

@@ -4,7 +4,7 @@
 //! its version and not with the first field that happens to differ.
 
 use crate::ReportError;
-use leyden_record::{RECORD_VERSION, RunRecord};
+use leyden_record::{RECORD_VERSION, RECORD_VERSION_LEAST, RunRecord};
 use serde_json::Value;
 
 /// Reads the run records in `json`: a [`RunRecord`], an array of them, or a
@@ -49,7 +49,7 @@ fn record(place: &str, value: Value) -> Result<RunRecord, ReportError> {
     let Some(found) = version.as_u64() else {
         return Err(not_a_record(place, "its `record_version` is not a number"));
     };
-    if found != u64::from(RECORD_VERSION) {
+    if !(u64::from(RECORD_VERSION_LEAST)..=u64::from(RECORD_VERSION)).contains(&found) {
         let writer = object.get("leyden_version").and_then(Value::as_str);
         return Err(ReportError::Version {
             place: place.to_owned(),
@@ -105,10 +105,18 @@ mod tests {
         let json =
             r#"{"runs": [{"record_version": 7, "leyden_version": "9.1.0", "strange": true}]}"#;
         let message = refusal(json);
-        let ours = format!("version {RECORD_VERSION}");
+        let ours = format!("{RECORD_VERSION_LEAST} to {RECORD_VERSION}");
         for part in ["run 1 of the file", "version 7", &ours, "Leyden 9.1.0", "repeat the run"] {
             assert!(message.contains(part), "{message}");
         }
+    }
+
+    #[test]
+    fn a_record_of_version_2_is_read() {
+        let mut value = serde_json::to_value(sample()).unwrap();
+        value["record_version"] = 2.into();
+        value["flash"]["programs"]["recovery"] = 0.into();
+        assert_eq!(read_records(&value.to_string()).unwrap()[0].record_version, 2);
     }
 
     #[test]

@@ -137,7 +137,6 @@ static COLUMNS: &[Column] = &[
     rate("programs.map", field!(programs.map)),
     rate("programs.gc_map", field!(programs.gc_map)),
     rate("programs.dump", field!(programs.dump)),
-    rate("programs.recovery", field!(programs.recovery)),
     rate("reads.host", field!(reads.host)),
     rate("reads.rmw", field!(reads.rmw)),
     rate("reads.gc_user", field!(reads.gc_user)),
@@ -272,13 +271,12 @@ pub(crate) struct Cause<T: 'static> {
 }
 
 /// Why pages were programmed.
-pub(crate) static PROGRAM_CAUSES: [Cause<Programs>; 6] = [
+pub(crate) static PROGRAM_CAUSES: [Cause<Programs>; 5] = [
     Cause { label: "Host data", column: "programs.user", colour: 1, total: |p| p.user },
     Cause { label: "GC, data", column: "programs.gc_user", colour: 3, total: |p| p.gc_user },
     Cause { label: "Mapping table", column: "programs.map", colour: 4, total: |p| p.map },
     Cause { label: "GC, mapping", column: "programs.gc_map", colour: 6, total: |p| p.gc_map },
     Cause { label: "Power-loss dump", column: "programs.dump", colour: 7, total: |p| p.dump },
-    Cause { label: "Recovery", column: "programs.recovery", colour: 5, total: |p| p.recovery },
 ];
 
 /// Why pages were read.

@@ -18,15 +18,13 @@ counters! {
         pub gc_map: u64,
         /// Pages dumped on a power loss.
         pub dump: u64,
-        /// Pages put back by recovery: none, as it puts them into the buffer.
-        pub recovery: u64,
     }
 }
 
 impl Programs {
     /// All of them.
     pub const fn total(&self) -> u64 {
-        self.user + self.gc_user + self.map + self.gc_map + self.dump + self.recovery
+        self.user + self.gc_user + self.map + self.gc_map + self.dump
     }
 
     /// `of` each cause's count.
@@ -38,7 +36,6 @@ impl Programs {
             map: of(self.map),
             gc_map: of(self.gc_map),
             dump: of(self.dump),
-            recovery: of(self.recovery),
         }
     }
 }

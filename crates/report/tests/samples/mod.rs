@@ -195,7 +195,7 @@ impl Sample<'_> {
             gc_user: (copied * 0.82) as u64,
             map: (copied * 0.14) as u64,
             gc_map: (copied * 0.04) as u64,
-            ..Programs::default()
+            dump: 0,
         }
     }
 
@@ -271,7 +271,7 @@ impl Sample<'_> {
             gc_user: programs(|p| p.gc_user),
             map: programs(|p| p.map),
             gc_map: programs(|p| p.gc_map),
-            ..Programs::default()
+            dump: 0,
         };
         let all = programs.user + programs.gc_user + programs.map + programs.gc_map;
         Flash {

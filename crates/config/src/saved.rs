@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::diagnostic::{Diagnostic, Origin, Source};
 use super::tree::{Entry, Node, Value};
-use leyden_record::{Input, RECORD_VERSION, RECORD_VERSION_LEAST};
+use leyden_record::{Input, RECORD_VERSION, RECORD_VERSION_LEAST, is_version_read};
 
 /// The text of a report before and after the runs it holds.
 pub const IN_REPORT: (&str, &str) = ("<script type=\"application/json\" id=\"runs\">", "</script>");
@@ -91,7 +91,7 @@ pub(super) fn read(
             ))
         })?,
     };
-    if !(RECORD_VERSION_LEAST..=RECORD_VERSION).contains(&run.record_version) {
+    if !is_version_read(run.record_version.into()) {
         let problem = format!(
             "{file} is a run record of version {}, and this reads versions {RECORD_VERSION_LEAST} to {RECORD_VERSION}",
             run.record_version
@@ -131,4 +131,31 @@ pub(super) fn node(json: &serde_json::Value, origin: &Origin) -> Option<Node> {
         }
     };
     Some(Node { value, origin: origin.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::diagnostic::Base;
+    use super::*;
+
+    #[test]
+    fn records_of_versions_2_and_3_are_run_again_and_others_refused() {
+        for (version, is_read) in [(1, false), (2, true), (3, true), (4, false)] {
+            let text = format!(
+                r#"{{"record_version": {version}, "name": "a", "leyden_version": "0.9.0",
+                    "config": {{"seed": 7}}, "sim": {{"digest": "0"}}}}"#
+            );
+            let base = Base::Saved(PathBuf::new());
+            let source = Arc::new(Source { name: "a.json".to_owned(), text, base });
+            match read(&source, None) {
+                Ok((run, _)) => assert!(is_read, "{run:?}"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(!is_read && said.contains(&format!("version {version}")), "{said}");
+                }
+            }
+        }
+    }
 }

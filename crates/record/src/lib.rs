@@ -32,6 +32,11 @@ pub const RECORD_VERSION: u32 = 3;
 /// The oldest version that is read.
 pub const RECORD_VERSION_LEAST: u32 = 2;
 
+/// True if records of `version` are read.
+pub fn is_version_read(version: u64) -> bool {
+    (u64::from(RECORD_VERSION_LEAST)..=u64::from(RECORD_VERSION)).contains(&version)
+}
+
 /// Everything a run tells.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {

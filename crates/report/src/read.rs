@@ -4,7 +4,7 @@
 //! its version and not with the first field that happens to differ.
 
 use crate::ReportError;
-use leyden_record::{RECORD_VERSION, RECORD_VERSION_LEAST, RunRecord};
+use leyden_record::{RunRecord, is_version_read};
 use serde_json::Value;
 
 /// Reads the run records in `json`: a [`RunRecord`], an array of them, or a
@@ -49,7 +49,7 @@ fn record(place: &str, value: Value) -> Result<RunRecord, ReportError> {
     let Some(found) = version.as_u64() else {
         return Err(not_a_record(place, "its `record_version` is not a number"));
     };
-    if !(u64::from(RECORD_VERSION_LEAST)..=u64::from(RECORD_VERSION)).contains(&found) {
+    if !is_version_read(found) {
         let writer = object.get("leyden_version").and_then(Value::as_str);
         return Err(ReportError::Version {
             place: place.to_owned(),
@@ -80,7 +80,7 @@ fn kind(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leyden_record::Comparison;
+    use leyden_record::{Comparison, RECORD_VERSION, RECORD_VERSION_LEAST};
 
     fn sample() -> RunRecord {
         RunRecord { record_version: RECORD_VERSION, name: "a".into(), ..RunRecord::default() }

@@ -30,7 +30,8 @@ pub(crate) const fn drive_ops<P: Payload, N: Built<P> + Resting<P>>() -> DriveOp
     }
 }
 
-/// The functions of a drive, compiled here if its payload says so.
+/// The functions of a drive, compiled here if its payload says so. The condition is a constant: what the other branch names is
+/// not compiled.
 #[inline]
 pub(crate) fn ops<P: Payload, N: Built<P> + Resting<P>>() -> &'static DriveOps<P, N> {
     if const { P::IS_COMPILED } {

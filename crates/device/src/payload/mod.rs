@@ -35,7 +35,7 @@ pub trait Payload: Content {
     /// The data of a read completion: the content of each unit, in address order.
     type ReadData: Default + Debug + Clone;
 
-    /// The table of type `T` of the functions that are compiled.
+    /// The table of type `T` ([`crate::DriveOps`]) of a compiled drive; none if [`Self::IS_COMPILED`] is false.
     fn compiled<T: 'static>() -> Option<&'static T> {
         None
     }

@@ -72,25 +72,25 @@ pub(super) fn load<P: Payload, N: Namespace<P>>(
     if header.fingerprint != parts.fingerprint() {
         return Ok(Found::Other(difference(&header.made_of, &parts.by_key())));
     }
-    let drive =
-        Controller::load(&scenario.device, scenario.seed, &mut from).map_err(
-            |error| match error {
-                SnapshotError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                    failure(path, "cannot be read", error)
-                }
-                error => {
-                    let cause = error.to_string();
-                    let cause = cause.split(';').next().unwrap_or_default();
-                    let problem = format!(
-                        "{} is damaged ({cause}); delete it, and it is made again",
-                        path.display()
-                    );
-                    RunError::config("precondition.snapshot", problem)
-                }
-            },
-        )?;
+    let drive = Controller::load(&scenario.device, scenario.seed, &mut from)
+        .map_err(|error| not_loaded(path, error))?;
     let past = Past { warnings: header.warnings, settling: header.settling };
     Ok(Found::Drive(Box::new(drive), past))
+}
+
+fn not_loaded(path: &Path, error: SnapshotError) -> RunError {
+    match error {
+        SnapshotError::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+            failure(path, "cannot be read", error)
+        }
+        error => {
+            let cause = error.to_string();
+            let cause = cause.split(';').next().unwrap_or_default();
+            let problem =
+                format!("{} is damaged ({cause}); delete it, and it is made again", path.display());
+            RunError::config("precondition.snapshot", problem)
+        }
+    }
 }
 
 /// Keeps the drive; the file appears whole or not at all.
